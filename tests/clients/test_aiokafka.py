@@ -49,7 +49,7 @@ def history(metadata: bytes) -> tuple[int, int] | None:
 
 
 def test_it_is_not_a_class_for_all(member: Build) -> None:
-    """aiokafka #1175: its own assignor keeps state on the class, so that all consumers of a process make one claim."""
+    """aiokafka #1175: its own assignor keeps state on the class, so that all consumers of a process share one claim."""
     a, b, group = member("a"), member("b"), Group()
     group.rebalance(a)
     assert history(b.metadata()) is None
@@ -90,7 +90,7 @@ def test_the_consumer_it_was_attached_to_tells_the_generation(member: Build, mon
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_version_that_tells_the_generation_is_heard(first: bool) -> None:
-    """aiokafka's pull request #1185. The order of its two calls is not decided, so that both orders are tested."""
+    """aiokafka's pull request #1185. The order of its two calls is not decided, so both orders are tested."""
     assignor = StickyAssignor()
     share = ConsumerProtocolMemberAssignment(3, [("t", [0, 1])], None)
     for generation in (5, 6):

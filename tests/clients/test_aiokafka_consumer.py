@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 @pytest.mark.parametrize("style", ["getone", "getmany", "iteration"])
 def test_a_kept_partition_is_not_read_again(embedded: Kafka, access: str, style: str, strategy: str) -> None:
-    """Nothing is committed."""
+    """No offset is committed: a member that lost a position would read the partition again."""
 
     async def reading(consumer: AIOKafkaConsumer, read: list[tuple[int, int]]) -> None:
         if style == "iteration":
@@ -57,7 +57,7 @@ def test_a_kept_partition_is_not_read_again(embedded: Kafka, access: str, style:
         assert len(kept) == 2
         members.fill(topic, 4, 5)
         await members.until(lambda: len(read) == 130, "the new ones are read")
-        # What moved is read from its beginning, since there is no commit.
+        # The partitions that moved are read from their beginning, since no offset is committed.
         await members.until(lambda: len(others) == 70, "what moved is read")
         await second.stop()
         await asyncio.wait_for(other, 10)
@@ -76,7 +76,7 @@ def test_a_kept_partition_is_not_read_again(embedded: Kafka, access: str, style:
 
 
 def test_a_blocked_loop_keeps_the_membership(embedded: Kafka) -> None:
-    """For more than two sessions."""
+    """The loop is blocked for more than two sessions."""
 
     async def test(members: Members) -> None:
         topic, _ = members.topic(2, 3)
@@ -157,7 +157,7 @@ def test_an_error_of_the_group_comes_out_of_the_gets(embedded: Kafka, access: st
 
 
 def test_a_get_that_was_cancelled_asks_no_more(embedded: Kafka, access: str) -> None:
-    """The client itself counts it for ever, and would never leave the group of a program that hangs."""
+    """The client counts a cancelled get for ever: a program that hangs would seem to poll, and stay a member."""
 
     async def test(members: Members) -> None:
         topic, _ = members.topic(1)

@@ -117,7 +117,7 @@ class TokenOfTheLoop:
 
 
 class TokenOfATask:
-    """An ordinary function that returns what can be awaited, as wrappers do. The client takes that."""
+    """`token` is an ordinary function that returns an awaitable, as in wrappers. The client accepts such a provider."""
 
     def token(self) -> asyncio.Task[str]:
         return asyncio.ensure_future(TokenOfTheLoop().token())
@@ -151,7 +151,7 @@ def test_a_blocked_loop_lends_a_token_that_is_still_valid(lifetime: float | None
         assert await asyncio.to_thread(token_of, Provider()) == given[0]
         asking = threading.Thread(target=lambda: found.append(token_of(Provider())))
         asking.start()
-        # The loop is blocked: for as long as that takes, or for a second.
+        # This blocks the loop: until the thread has a token, or for a second if there is no valid one.
         asking.join(TIMEOUT if keeps else 1.0)
         assert found == given[:1] * keeps
         await asyncio.to_thread(asking.join)

@@ -98,7 +98,7 @@ def test_stopping_in_every_state(embedded: Kafka, access: str, state: str) -> No
 def test_stopping_while_a_fetch_rests_before_it_tries_again(
     embedded: Kafka, access: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """aiokafka's own stop ends in CancelledError then, and leaves its connections open."""
+    """The `stop` of aiokafka's own consumer raises CancelledError in this state, and leaves its connections open."""
 
     async def test(members: Members) -> None:
         topic, _ = members.topic(1)
@@ -139,7 +139,7 @@ def test_gets_that_wait_end_with_the_consumer(embedded: Kafka, access: str) -> N
 
 
 def test_gets_that_wait_for_the_group_end_with_the_consumer(embedded: Kafka, access: str) -> None:
-    """A rebalance that another member holds up: one consumer has parked its partitions, one has no share yet."""
+    """Another member delays a rebalance: one consumer holds its records back, one has no share yet."""
 
     async def test(members: Members) -> None:
         topic, partitions = members.topic(4)

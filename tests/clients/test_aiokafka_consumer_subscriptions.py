@@ -1,4 +1,4 @@
-"""Our consumer on aiokafka: subscriptions, and what listeners hear and may do."""
+"""Our consumer on aiokafka: subscriptions, the calls of listeners, and the calls that a listener may make."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_listener_that_raises_is_logged(embedded: Kafka, caplog: pytest.LogCap
 
     with caplog.at_level(logging.ERROR, "kafka_assignors"):
         run(embedded, test)
-    # asyncio logs the unread error of a task of an earlier test whenever Python's collector finds it.
+    # Only our records: asyncio may log the error of an earlier test's task when Python's collector finds that task.
     ours = [record for record in caplog.records if record.name.startswith("kafka_assignors")]
     assert [str(record.exc_info[1]) for record in ours if record.exc_info] == [
         "no cache for revoked",
@@ -139,7 +139,7 @@ def test_a_listener_that_raises_is_logged(embedded: Kafka, caplog: pytest.LogCap
 
 
 def test_what_a_listener_of_an_assignment_may_do(embedded: Kafka, access: str) -> None:
-    """Positions are sought and asked for before the client reads anything."""
+    """The listener may seek and read positions before the client reads any record."""
     seen: dict[str, Any] = {}
 
     async def test(members: Members) -> None:

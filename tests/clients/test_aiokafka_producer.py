@@ -162,7 +162,7 @@ async def test_explicit_partitions_and_batches_are_nobodys_choice() -> None:
 
 @on_a_loop
 async def test_a_record_is_not_taken_for_the_one_before() -> None:
-    """A record with a partition of its own must not get the choice of the record before, which failed."""
+    """A record with a given partition must not get the choice that was made for the previous record, which failed."""
     told = Told()
     async with offline_aiokafka(TOPICS, partitioner=told) as producer:
         with pytest.raises(TypeError):
@@ -182,7 +182,7 @@ async def test_a_callable_as_aiokafka_wants_it_works_as_in_aiokafka() -> None:
 
 
 class Recorder(AdaptivePartitioner):
-    """Keeps the reports on the load that it gets."""
+    """Keeps the reports on the load that it receives."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -276,7 +276,7 @@ async def test_where_batches_are_not_shown_records_are_partitioned_all_the_same(
         producer = AIOKafkaProducer(
             bootstrap_servers=embedded_kafka.bootstrap_servers, max_batch_size=BATCH_BYTES, key_serializer=None
         )
-    # The collector of garbage may warn of other tests' sockets at the same time.
+    # Only these warnings: the garbage collector may warn of other tests' sockets at the same time.
     assert [each.category for each in seen].count(ClientReleaseWarning) == 1
     async with producer:
         keyed = [(await producer.send_and_wait("t", VALUE, key=b"21")).partition for _ in range(2)]

@@ -106,7 +106,7 @@ def test_what_cannot_be_honoured_is_refused_by_name(settings: dict[str, Any], co
 
 
 class Spelling(str, enum.Enum):  # noqa: UP042
-    """As kstreams and FastStream spell settings. `str()` of a member is not its value."""
+    """Settings as members of an enumeration, as in kstreams and FastStream. `str()` of a member is not its value."""
 
     PROTOCOL = "SASL_PLAINTEXT"
     MECHANISM = "SCRAM-SHA-256"
@@ -176,7 +176,7 @@ def test_tls_with_files(pems: Certificates, password: str) -> None:
 def test_tls_with_a_context(pems: Certificates) -> None:
     context = ssl.create_default_context(cafile=str(pems.ca))
     context.load_cert_chain(pems.client, pems.client_key)
-    # The context counts, and not the files.
+    # With a context the files are ignored.
     config = read(security_protocol="SSL", ssl_context=context, ssl_cafile="/nowhere.pem")
     assert config.ssl_context is context
     handshake(config, pems)
@@ -184,7 +184,7 @@ def test_tls_with_a_context(pems: Certificates) -> None:
 
 
 class Issuer:
-    """A provider of tokens, as the clients want them."""
+    """A provider of tokens with the interface of the clients. A token that is an exception is raised."""
 
     def __init__(self, *tokens: Any) -> None:
         self._tokens = list(tokens)

@@ -77,7 +77,7 @@ def test_what_the_group_has_committed_counts_as_committed(any_kafka: Kafka) -> N
 
 @pytest.mark.parametrize("stores", [True, False])
 def test_automatic_commits_with_assign_only(any_kafka: Kafka, stores: bool) -> None:
-    """Besides an automatic commit, statistics wake a consumer that waits. Here they come too late for that."""
+    """Only the automatic commit may wake the waiting consumer: the first statistics come later than the test ends."""
 
     def play(script: Script) -> None:
         script.make("orders", 1, 10)
@@ -206,7 +206,7 @@ def test_a_manual_assign_in_a_cooperative_subscription_is_refused(any_kafka: Kaf
 
 @BOTH_WAYS
 def test_the_end_is_told_again_after_a_rebalance(any_kafka: Kafka, strategy: str) -> None:
-    """For each partition that is read after the rebalance, at least once."""
+    """The end of each partition that is read after the rebalance is reported again, at least once."""
 
     def ends(log: list[Entry]) -> set[tuple[Any, ...]]:
         return {entry[2:] for entry in log if entry[:2] == ("first", "end")}

@@ -48,7 +48,7 @@ def test_what_is_not_there_is_told_once(any_kafka: Kafka, strategy: str, topics:
         if "orders" in topics:
             script.reads(part, 1)
         script.after(1.5)
-        # Several errors come in the order of the topics' names, which differ in each run.
+        # The errors come in the order of the topics' names, which differ in each run.
         script.log.sort(key=lambda entry: (entry[1] != "error", str(entry)))
 
     log = same(any_kafka, play)
@@ -106,7 +106,7 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
 
 @BOTH_WAYS
 def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -> None:
-    """librdkafka repeats such errors at each metadata refresh, and only now and then the one that no topic matches."""
+    """librdkafka repeats the errors of topics at each metadata refresh, and that of the expression only sometimes."""
 
     def play(script: Script) -> None:
         for label in ("a", "b"):
@@ -161,7 +161,7 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
 
 @BOTH_WAYS
 def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str) -> None:
-    """The leader's subscription makes the group rebalance, that of another member does not."""
+    """If the leader subscribes again, the group rebalances. If another member does, it does not."""
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -178,7 +178,7 @@ def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str)
         for part in (first, second):
             part.subscribe("orders")
             script.after(2.0)
-            # The order of the member names, which are random, decides who has which partition.
+            # The partitions are left out: the order of the random member ids decides which member owns which.
             found += [(part.label, "again", each, callbacks(script.log, each)) for each in ("first", "second")]
             del script.log[:]
         script.log[:] = found
@@ -210,7 +210,7 @@ def test_unsubscribing_and_subscribing_at_once(any_kafka: Kafka, strategy: str) 
 
 @BOTH_WAYS
 def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> None:
-    """Through the next rebalance of a cooperative group: a part of the partitions is not read, and another one is."""
+    """A cooperative member keeps the application's choice in the next rebalance: partitions left out, and one added."""
 
     def play(script: Script) -> None:
         for label, partitions in (("orders", 4), ("others", 1), ("beside", 1)):
@@ -243,7 +243,7 @@ def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> No
 
 @BOTH_WAYS
 def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strategy: str) -> None:
-    """A cooperative member still owns its partitions, and revokes them: no other member can have got them yet."""
+    """A cooperative member still owns its partitions, and revokes them: no other member can own them yet."""
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -253,7 +253,7 @@ def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strat
         with script.waiting_for_a_dead_member("orders", strategy):
             before = len(script.log)
             script.close(part)
-            # The order of the member names decides which partitions it still had.
+            # The partitions are left out: the order of the member ids decides which of them the member still owns.
             script.log[:] = [entry[:2] for entry in script.log[before:]]
             script.without_commits()
 

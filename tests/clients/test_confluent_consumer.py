@@ -55,7 +55,7 @@ def test_each_strategy_by_name(crowd: Crowd, strategy: str) -> None:
     assert not second.errors
     crowd.leave(second)
     crowd.settle(partitions)
-    # No record is read twice: partitions that come back start at their last owner's commit.
+    # No record is read twice: partitions that the first member gets back start at the last owner's commit.
     fill(crowd.kafka, topic, 6, 1, start=20)
     crowd.until(lambda: len(first.read) == 126, "the new records are read")
     assert sorted(first.read) == everything(topic, 6, 21)
@@ -63,7 +63,7 @@ def test_each_strategy_by_name(crowd: Crowd, strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strategy: str) -> None:
-    """KIP-54's first benefit, also in eager rebalances. librdkafka counts the records that come from the broker."""
+    """KIP-54's first benefit, also in eager rebalances. librdkafka's statistics count the records that it fetches."""
     records = 2000
     topic, partitions = topic_of(crowd, 4, records)
     received: dict[int, int] = {}
@@ -72,7 +72,7 @@ def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strateg
         for number, said in json.loads(statistics)["topics"].get(topic, {}).get("partitions", {}).items():
             received[int(number)] = said["rxmsgs"]
 
-    # Small calls, so that many records are fetched and not yet delivered when partitions move.
+    # Each call returns few records, so that many are fetched and not yet delivered when partitions move.
     first = crowd.add(strategy, stats_cb=note, statistics_interval_ms=100).follow(topic)
     crowd.until(lambda: len(first.read) >= 100, "some are read")
     second = crowd.add(strategy).follow(topic)
@@ -83,7 +83,7 @@ def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strateg
     crowd.until(lambda: len(first.read) + len(second.read) >= 4 * records, "all are read")
     mine = [(number, offset) for _, number, offset in first.read if number in kept]
     assert sorted(mine) == [(number, offset) for number in sorted(kept) for offset in range(records)]
-    # The records are in order as well, since a kept partition goes on at its position.
+    # The records are also in order, since a kept partition is read on from its position.
     for number in kept:
         assert [offset for each, offset in mine if each == number] == list(range(records))
     assert at_move < 4 * records
@@ -393,7 +393,7 @@ def test_the_end(crowd: Crowd) -> None:
 
 
 def test_closing_what_was_neither_subscribed_nor_polled(any_kafka: Kafka) -> None:
-    """A close calls the pending callbacks, when a commit is too late. A process of its own, since it may abort."""
+    """`close` calls pending callbacks, which can no longer commit. In a separate process, since it may abort."""
     program = """
 import sys, time
 from kafka_assignors.clients.confluent import Consumer
@@ -474,7 +474,7 @@ def test_lag_as_an_object(crowd: Crowd) -> None:
 
 
 def test_partitions_that_the_application_assigns_itself(crowd: Crowd) -> None:
-    """Without a subscription it is an ordinary consumer, which can commit."""
+    """Without a subscription our consumer is an ordinary one, which can commit."""
     topic, _ = topic_of(crowd, 2, 5)
     consumer = crowd.add(auto_commit_interval_ms=100)
     consumer.assign([TopicPartition(topic, 0, 0)])

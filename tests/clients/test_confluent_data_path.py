@@ -1,4 +1,4 @@
-"""The consumer's side of a rebalance, notice by notice, without a broker: the effects on the data path."""
+"""The consumer's side of a rebalance without a broker: how each notice of the membership changes the data path."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Scene:
         self.engine.attend_in_poll()
 
     def start(self, *partitions: int, offset: int = 0) -> None:
-        """Gives the answer with the group's commits of these partitions."""
+        """Delivers an answer with the committed offsets of these partitions."""
         offsets = [("t", number, offset, -1, None, 0) for number in partitions]
         answer = {"action": "offsets-fetched", "id": len(self.member.fetches), "error_code": 0, "offsets": offsets}
         self.engine.mailbox.put(answer)
@@ -161,8 +161,8 @@ def test_starts_that_come_too_late_do_not_count(scene: Scene) -> None:
     answer = [("t", 0, 3, -1, None, 0), ("t", 1, 3, -1, None, 0)]
     scene.engine.mailbox.put({"action": "offsets-fetched", "id": 1, "error_code": 0, "offsets": answer})
     scene.engine.attend_in_poll()
-    # The answer does not count for the partition that came again either: between this answer and the new assignment
-    # others may have committed.
+    # The answer counts for neither partition. Partition 1 was revoked and assigned again: another member may have
+    # committed since this answer.
     assert scene.fetched == set()
     scene.start(1, offset=5)
     assert scene.fetched == {1}

@@ -89,8 +89,8 @@ def test_what_is_lost_is_given_up_at_once(embedded_kafka: EmbeddedKafka) -> None
         "group.id": unique("g"),
         "partition.assignment.strategy": "sticky",
         "heartbeat.interval.ms": 100,
-        # The test makes the member believe that it was expelled. The broker keeps the old member until its session
-        # ends.
+        # The test simulates an expulsion at the member only. The broker keeps the old member until its session
+        # expires.
         "session.timeout.ms": 2000,
     }
     with Consumer(settings) as consumer:

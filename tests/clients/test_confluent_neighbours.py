@@ -1,4 +1,4 @@
-"""Members of one group in one process. Their heartbeats take turns, and news for one of them reaches all."""
+"""Members of one group in one process. Their heartbeats alternate, and news for one member reaches all."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_the_application_looks_up_when_a_neighbour_may_have_news(crowd: Crowd) -
     assert member.own_news_due - time.monotonic() > 10
     assert member.news_due - time.monotonic() < 1
     crowd.leave(often)
-    # The only neighbour has left, so that only the member's own heartbeat counts.
+    # The only neighbour has left. The next news can only come with the member's own heartbeat.
     assert member.news_due == member.own_news_due
 
 
 @dataclass(eq=False)
 class Stub:
-    """A member that keeps the news that it hears."""
+    """A member that keeps the generations that it receives from its neighbours."""
 
     heard: list[int] = field(default_factory=list)
 

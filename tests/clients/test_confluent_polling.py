@@ -1,4 +1,4 @@
-"""`poll` and `consume` of our consumer for confluent-kafka: when they are native, and who serves the group then."""
+"""`poll` and `consume` of our consumer for confluent-kafka: when they are native, and how the group is served then."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_a_consumer_that_does_not_poll_loses_its_share(crowd: Crowd) -> None:
 
 
 def test_polling_slowly_is_polling(crowd: Crowd) -> None:
-    """For every kind of call for records: a consumer that polls slowly stays a member."""
+    """A consumer that polls slowly stays a member, whichever method it calls."""
     topic, partitions = topic_of(crowd, 2, 3)
     consumer = crowd.add(max_poll_interval_ms=SESSION_MS, session_timeout_ms=SESSION_MS)
     consumer.follow(topic)
     crowd.settle(partitions)
-    native = consumer.poll  # the application keeps this method, so it never gets the other one
+    native = consumer.poll  # the application keeps this method, and so never gets the one that replaces it
     held = confluent_kafka.Consumer.poll.__get__(consumer)
     started = time.monotonic()
     while time.monotonic() - started < 1.5 * SESSION_MS / 1000:
@@ -65,7 +65,7 @@ def test_polling_slowly_is_polling(crowd: Crowd) -> None:
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_a_new_topic_while_the_application_is_blocked(crowd: Crowd, strategy: str) -> None:
-    """librdkafka asks for the leaders of a new topic, a callback for all topics, and more statistics follow."""
+    """librdkafka requests the leaders of a new topic, a callback requests all topics, and more statistics follow."""
     (one, _), (other, _) = topic_of(crowd, 1), topic_of(crowd, 1)
     seen: list[set[str]] = []
     told: list[str] = []
@@ -76,7 +76,7 @@ def test_a_new_topic_while_the_application_is_blocked(crowd: Crowd, strategy: st
     seen.clear()
     leaving = threading.Thread(target=neighbour.close)
     leaving.start()
-    # The native method, as an application has it that looked the method up once.
+    # The native method, as in an application that looked the method up once.
     assert confluent_kafka.Consumer.poll(consumer, 3.0) is None
     leaving.join()
     assert consumer.held == {(one, 0), (other, 0)}
@@ -89,7 +89,7 @@ def test_a_new_topic_while_the_application_is_blocked(crowd: Crowd, strategy: st
 
 
 def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the callback for statistics, librdkafka's consumer must not be called for them."""
+    """In the callback for statistics, librdkafka must not be called: it gets the credentials after the callback."""
     given: list[tuple[str, bool]] = []
     within: list[bool] = []
 
@@ -120,7 +120,7 @@ def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, m
     rotates.clear()
     consumer.set_sasl_credentials("another", "password")
     assert given[-1] == ("another", False)
-    # Nobody else makes the polls of a consumer without a subscription attentive.
+    # Without a subscription no membership makes the polls attentive: the new credentials must do it.
     consumer = crowd.add(statistics_interval_ms=100, stats_cb=rotate, enable_auto_commit=False)
     consumer.assign([confluent_kafka.TopicPartition(topic, 0)])
     given.clear()
@@ -147,13 +147,13 @@ def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
         batches.append(consumer.consume(100, 1.0))
     read = [message.offset() for batch in batches for message in batch]
     assert read == list(range(2000, 4000))
-    # The native method is gone again when there are no records, since ours must serve the group.
+    # Without records our method replaces the native one again, since it must serve the group.
     wait_until(lambda: "poll" in consumer.__dict__, "the membership has put its own in")
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -> None:
-    """A tight loop looks the method up once, before there is an assignment. It is native while records flow."""
+    """A tight loop looks the method up once, before an assignment. The consumer has the native one only later."""
     topic, partitions = topic_of(crowd, 2, 1000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest", "partition.assignment.strategy": "sticky"}) as consumer:
@@ -183,7 +183,7 @@ def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -
 
 
 def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(crowd: Crowd) -> None:
-    """A plain `Consumer`, no subclass, has no `__dict__`. It changes its class instead; programs see no difference."""
+    """A plain `Consumer` has no `__dict__`, unlike a subclass. It changes its class; programs see no difference."""
     topic, _ = topic_of(crowd, 1, 2000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
@@ -209,7 +209,7 @@ def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strategy: str) -> None:
-    """A rebalance does not wait until `poll(-1)` returns, also if the application keeps the bound method."""
+    """A rebalance does not wait until `poll(-1)` returns, even if the application keeps the bound method."""
     topic, partitions = topic_of(crowd, 4)
     blocked, other = crowd.add(strategy).follow(topic), crowd.add(strategy)
     crowd.settle(partitions, blocked)
@@ -235,7 +235,7 @@ def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strat
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_consume_hands_out_what_it_has_before_the_partitions_go(crowd: Crowd, strategy: str) -> None:
-    """`consume` waits in several native calls. In a later one, a callback for statistics follows news of a rebalance.
+    """`consume` waits in several native calls. In the second call, statistics arrive after news of a rebalance.
 
     consume(10_000, 1.0)    native: 3 records  |  native: statistics ........ statistics  |  returns the 3 records
     the other member                              joins, and a heartbeat says so ^      ^ no rebalance here
@@ -244,7 +244,7 @@ def test_consume_hands_out_what_it_has_before_the_partitions_go(crowd: Crowd, st
     joining = threading.Event()
 
     def late(_: str) -> None:
-        """Lasts until the member knows of the rebalance, and the next statistics are there."""
+        """Waits for the news of the rebalance, and then for the next statistics."""
         if joining.is_set():
             wait_until(lambda: reader._group.is_due, "a heartbeat names the rebalance")
             joining.clear()
@@ -289,7 +289,7 @@ def test_consume_hands_out_what_it_has_before_the_partitions_go(crowd: Crowd, st
     assert reader.held | other.held == partitions
 
 
-@release_has("Producer.close")  # Before 2.13 nothing ends the client's own poll, either.
+@release_has("Producer.close")  # Before 2.13 a signal does not end the client's own poll either.
 def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
     """Statistics between the signal and its handler do not suppress the interrupt."""
     program = """

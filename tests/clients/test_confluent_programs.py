@@ -125,7 +125,7 @@ def filled(kafka: Kafka, partitions: int = PARTITIONS, records: int = RECORDS) -
 
 
 def test_a_loop_of_poll(any_kafka: Kafka) -> None:
-    """With a logger, ends of partitions and stored offsets. Ctrl-C interrupts a poll."""
+    """The program uses a logger, ends of partitions and stored offsets. Ctrl-C interrupts its poll."""
     outcome = both(any_kafka, "reads", filled(any_kafka), lines=1 + PARTITIONS * (RECORDS + 1))
     assert outcome.committed == [RECORDS] * PARTITIONS
     assert len(outcome.lines) == 1 + PARTITIONS * (RECORDS + 1) + 3

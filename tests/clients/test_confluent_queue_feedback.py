@@ -1,4 +1,4 @@
-"""The reports on librdkafka's queues that an adaptive partitioner gets."""
+"""The reports on librdkafka's queues that an adaptive partitioner receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the releases of confluent-kafka, on any of them."""
+"""Differences between the releases of confluent-kafka. The tests run on every release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.features import has, release_has
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 
-# Calls that the client itself answers with a crash, up to 2.15, and others.
+# A call after `close`. Up to 2.15 some of these calls crash in the client's own class.
 CLOSED = """
 import sys
 from confluent_kafka import TopicPartition
@@ -49,7 +49,7 @@ except RuntimeError as error:
     ],
 )
 def test_a_closed_consumer_says_so_and_does_not_crash(call: str, said: str) -> None:
-    """A process of its own, which the client would take with it."""
+    """The call runs in a process of its own, since a crash would end the process."""
     program = CLOSED.format(kind="Consumer", settings=NOBODY, call=call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, said), done.stderr
@@ -134,7 +134,7 @@ def test_closing_ends_where_librdkafka_waits_for_a_partition_that_is_gone(
 ) -> None:
     """
     ```
-    reads kept, gone ─► subscribes to kept ─► `gone` is deleted, and librdkafka hears of it ─► close
+    reads kept, gone ─► subscribes to kept ─► `gone` is deleted, and a metadata answer lacks it ─► close
     ```
     """
     monkeypatch.setattr(times, "NATIVE_CLOSE", 1.0)

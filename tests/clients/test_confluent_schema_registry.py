@@ -175,7 +175,7 @@ def test_values_of_a_group_that_rebalances(any_kafka: Kafka, form: Format, built
     later = [Order("pen", number) for number in range(20)]
     write(any_kafka, topic, form, later)
     seen += read(both, form, lambda orders: len(orders) >= 20)
-    # The first one committed before it gave two partitions up, so that no record is read twice.
+    # The first consumer committed before it gave up two partitions, so that no record is read twice.
     assert seen == Counter(first_orders + later)
     plans = [plan for plan in (each.plan() for each in both) if plan is not None]
     assert plans
@@ -186,7 +186,7 @@ def test_values_of_a_group_that_rebalances(any_kafka: Kafka, form: Format, built
 
 
 def test_a_value_that_is_none_of_the_registrys(any_kafka: Kafka, form: Format) -> None:
-    """`poll` raises the client's error, with the message. The next call goes on behind that message."""
+    """`poll` raises the client's error, which contains the message. The next call reads on after that message."""
     topic, group = any_kafka.create_topic(unique("topic"), PARTITIONS), unique("group")
     plain: Any = SerializingProducer({"bootstrap.servers": any_kafka.bootstrap_servers, "log_level": 0})
     plain.produce(topic, key=b"k", value=b"no magic byte in front", partition=0)

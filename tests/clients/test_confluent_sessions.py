@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SESSION_MS = 4000
 BOTH_WAYS = ("sticky", "cooperative-sticky")
-# The time from the consumer's last look at the clock to the test's.
+# The most time between the consumer's last reading of the clock and the test's own.
 MOMENT = 0.25
 
 
@@ -55,7 +55,7 @@ def end_of_session(consumer: Observed) -> float:
 def test_nothing_is_handed_out_past_the_session(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch, strategy: str, method: str
 ) -> None:
-    """librdkafka has fetched many more records than are read, and its connections work. Only the group's are silent."""
+    """librdkafka has fetched more records than are read, and its connections work. Only the member gets no answers."""
     topic, partitions = topic_of(crowd, 2, 20_000)
     consumer = crowd.add(strategy, session_timeout_ms=SESSION_MS, socket_timeout_ms=2000).follow(topic)
     crowd.settle(partitions)
@@ -67,14 +67,14 @@ def test_nothing_is_handed_out_past_the_session(
         called = time.monotonic()
         if records_of(consumer, method):
             handed_out = called
-        # At full speed the topic would be read to its end before the session is over.
+        # Without this pause the topic would be read to its end before the session expires.
         time.sleep(0.005)
         assert time.monotonic() < end + SESSION_MS / 1000, "it is not told"
-    # A busy machine may not run this thread for a good part of a session.
+    # On a busy machine this thread may not run for up to half of a session.
     assert end - SESSION_MS / 2000 < handed_out < end + MOMENT
     assert not consumer.held
     assert records_of(consumer, method) == []
-    # When its requests arrive again, it becomes a member again.
+    # When the requests of the consumer arrive again, it becomes a member again.
     monkeypatch.undo()
     assigned = len(consumer.events)
     crowd.until(lambda: consumer.held == partitions and len(consumer.events) > assigned, "it is back")
@@ -84,7 +84,7 @@ def test_nothing_is_handed_out_past_the_session(
 
 @pytest.mark.first
 def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """librdkafka itself returns a record to a call that waits in it. By then it must not fetch any record."""
+    """A call that waits in librdkafka returns any record that is fetched. After the session none may be fetched."""
     topic, partitions = topic_of(crowd, 1, 1)
     consumer = crowd.add(session_timeout_ms=SESSION_MS, socket_timeout_ms=2000, statistics_interval_ms=300)
     consumer.follow(topic)
@@ -152,7 +152,7 @@ def test_polling_too_late_is_told_in_one_order(crowd: Crowd, strategy: str, meth
 
 @pytest.mark.parametrize("held_up", [False, True])
 def test_what_went_while_it_was_held_is_read_when_it_comes_back(crowd: Crowd, held_up: bool) -> None:
-    """librdkafka remembers a pause of a partition that is no longer assigned."""
+    """librdkafka keeps the pause of a partition that is no longer assigned: our consumer must resume it."""
     _, partitions = topic_of(crowd, 1, 5)
     consumer = crowd.add()
     path, (partition,) = consumer._group.path, partitions

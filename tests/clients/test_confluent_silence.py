@@ -30,7 +30,7 @@ ZERO, ONE = ("t", 0), ("t", 1)
 
 
 class Watched:
-    """A consumer of two partitions with one leader. The test sets the clock, and every three seconds it is checked."""
+    """A consumer of two partitions with one leader. The test sets the clock; each look is three seconds later."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
@@ -169,7 +169,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
 def test_reading_goes_on_after_the_data_path_fell_silent(
     kafka: EmbeddedKafka, strategy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The connection stays open; no fetch is answered. librdkafka would wait for `socket.timeout.ms`: five minutes."""
+    """The connection stays open without answers to fetches. librdkafka would wait for five minutes."""
     caplog.set_level(logging.WARNING, logger="kafka_assignors")
     cluster = Kafka(kafka.bootstrap_servers, "embedded")
     topic = cluster.create_topic(unique("silent"), 3)
@@ -188,7 +188,7 @@ def test_reading_goes_on_after_the_data_path_fell_silent(
         consumer.pause([TopicPartition(topic, 2)])
         events = list(consumer.events)
         kafka.inject_fault("Fetch", delay=3600)
-        # The fetch that already waits at the broker may still be answered; without this pause it would have the first
+        # A fetch may already wait at the broker. Without this pause its answer would contain the first of the new
         # records.
         time.sleep(1.5)
         fill(cluster, topic, 3, 10, start=10)

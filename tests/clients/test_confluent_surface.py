@@ -1,4 +1,4 @@
-"""Our consumers for confluent-kafka have all methods and settings of the client's own; and the refused ones."""
+"""Our consumers for confluent-kafka have all methods and settings of the client's own; which settings they refuse."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_strategies(value: Any, expected: list[Any]) -> None:
         ({"statistics.interval.ms": 0}, 3_000),
         ({"statistics.interval.ms": 50}, 50),
         ({"statistics.interval.ms": 60_000}, 60_000),
-        # With a longer interval, a poll that waits in librdkafka would be taken for no poll at all.
+        # With a longer interval, a poll that waits in librdkafka would not count as a poll in time.
         ({"statistics.interval.ms": 80_000}, 75_000),
         ({"max.poll.interval.ms": 8_000, "session.timeout.ms": 6_000}, 2_000),
     ],

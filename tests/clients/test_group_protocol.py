@@ -64,7 +64,7 @@ def test_confluent_leaves_it_to_librdkafka(caplog: pytest.LogCaptureFixture) -> 
 
 @pytest.mark.parametrize("pattern", ["orders-", "a|b", "x$", "^y", "(?:z)+"])
 def test_the_brokers_expression_matches_what_the_clients_does(pattern: str) -> None:
-    """The broker compares whole names, and `re.match` beginnings."""
+    """The broker matches an expression with the whole name, and `re.match` with its beginning."""
     for name in ("orders-1", "orders", "a", "ab", "cb", "x", "xx", "y1", "zz-1"):
         ours = re.fullmatch(broker_expression(pattern), name) is not None
         assert ours == (re.match(pattern, name) is not None), name

@@ -87,7 +87,7 @@ def test_what_it_was_given_it_may_claim(kind: str, build: Build) -> None:
 
 
 def test_a_leader_that_lost_its_membership_knows_nothing(kind: str, build: Build) -> None:
-    """The group may have been deleted meanwhile, and its generations count from 1 again: an old plan means nothing."""
+    """The group may have been deleted meanwhile, and its generations begin at 1 again: an old plan is worthless."""
     a, group = build("a"), Group()
     group.rebalance(a)
     a.expel()
@@ -109,7 +109,7 @@ def test_a_follower_believes_the_leader_of_its_generation(build: Build) -> None:
 
 
 def test_a_static_member_of_aiokafka_comes_back_under_another_id(stage: Stage) -> None:
-    """aiokafka gives an assignor no instance ids: a new member that claims a gone member's partitions is believed."""
+    """aiokafka gives an assignor no instance ids: a new member's claim to a gone member's partitions is accepted."""
     a, group = stage.add(AiokafkaMember, "a", [aiokafka.StickyAssignor()], {"t": 60}), Group()
     group.rebalance(a, others=[("i-1", "i", StickyAssignor().metadata(["t"], MemberState()))])
     mine = {number for _, number in a.held()}
@@ -117,7 +117,7 @@ def test_a_static_member_of_aiokafka_comes_back_under_another_id(stage: Stage) -
     told = StickyAssignor().metadata(["t"], MemberState({"t": theirs}, 1))
     group.rebalance(a, others=[("i-2", "i", told)])
     assert (a.assignor.last_report.faults, a.assignor.last_report.moved) == ({}, 0)
-    # A claim to the partitions of a present member is not believed.
+    # A claim to the partitions of a present member is refused.
     told = StickyAssignor().metadata(["t"], MemberState({"t": EVERYTHING}, 2))
     group.rebalance(a, others=[("i-3", "i", told)])
     assert {number for _, number in a.held()} == mine
@@ -169,7 +169,7 @@ def test_confluents_leader_remembers(assignor: Assignor) -> None:
 
 
 def test_a_plan_that_the_group_did_not_get_is_all_that_can_be_claimed_of_its_generation() -> None:
-    """A member that joins again at once prevents that the plan is stored, and can claim anything of that generation."""
+    """A member that joins again at once prevents the storing of the plan. It can claim anything in that generation."""
     group = Confluent(CooperativeStickyAssignor())
     group.take(group.plan(group.honest()))
     honest, owned = group.honest(), group.owned
@@ -259,8 +259,8 @@ def _lists(assigned: Assignment) -> dict[str, list[int]]:
 def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(
     stage: Stage, strategy: Any, assignor: Assignor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a busy machine the client hears before the second plan that there is no such topic, and then nobody has it. So
-    # the plug-in sees the time of the first metadata only.
+    # On a busy machine a metadata answer without the topic may arrive before the second plan. No member would then get
+    # the topic. Therefore the plug-in reads the time of the first metadata only.
     monkeypatch.setattr("kafka_assignors.clients.kafka_python.assignors.refreshed_ms", cache(refreshed_ms))
     a, group = stage.add(KafkaPythonMember, "a", [strategy()], {"t": 4}), Group(generation=6)
     others: Joined = [
@@ -293,7 +293,7 @@ def test_a_topic_that_is_not_there_stays_with_nobody(stage: Stage) -> None:
 
     group.rebalance(a)
     assert given() == {"u": [0, 1]}
-    # The client has asked for the topic meanwhile.
+    # The client has sent a metadata request for the topic meanwhile.
     until(lambda: given() == {}, "the answer without the topic counts")
     # A member that subscribes to the topic again after a while leads to a new request.
     group.rebalance(a)

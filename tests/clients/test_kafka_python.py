@@ -28,7 +28,7 @@ Build = Callable[..., KafkaPythonMember]
 
 
 def cooperative() -> Any:
-    """A plug-in that kafka-python 2 has not."""
+    """A plug-in that kafka-python 2 does not have. A function, so that tests can name it on that release, too."""
     return kafka_python.CooperativeStickyAssignor()
 
 
@@ -47,7 +47,7 @@ def stage() -> Iterator[Stage]:
 @pytest.fixture
 def member(stage: Stage) -> Build:
     def build(name: str, strategy: Any = StickyAssignor, topics: dict[str, int] | None = None, **more: Any) -> Any:
-        # Version 3 makes instances of classes and factories, others take instances only.
+        # Version 3 makes instances of classes and factories; older versions accept instances only.
         given = strategy if has("kafka-python 3") or isinstance(strategy, StickyAssignor) else strategy()
         return stage.add(KafkaPythonMember, name, [given], {"t": 4} if topics is None else topics, **more)
 
@@ -187,7 +187,7 @@ def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> No
 
 
 def positions(member: KafkaPythonMember) -> dict[int, int]:
-    """Where it reads on. The topic is empty, and nobody has committed: the client's reset rule gives 0."""
+    """The positions of the member. The topic is empty and has no commits: the client's reset rule gives 0."""
     consumer = member.consumer
     found: dict[int, int] = member.do(
         lambda: {each.partition: consumer.position(each) for each in sorted(consumer.assignment())}
@@ -196,7 +196,7 @@ def positions(member: KafkaPythonMember) -> dict[int, int]:
 
 
 def read_to(member: KafkaPythonMember, offset: int) -> None:
-    """Makes believe that it has read. Paused, it does not ask for what is not there."""
+    """Simulates reading by a seek. The partitions are paused, so that the client does not fetch missing records."""
 
     def seek() -> None:
         for each in member.consumer.assignment():
@@ -221,7 +221,7 @@ def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
 @VERSION_3
 @EACH
 def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) -> None:
-    """The member is expelled while it joins again. kafka-python does not prepare a second time: it would keep them."""
+    """The member is expelled while it joins again. kafka-python would keep the positions: it does not prepare twice."""
     a, group = member("a", strategy), Group()
     group.rebalance(a)
     read_to(a, 7)
@@ -229,7 +229,7 @@ def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) 
     a.expel()
     group.rebalance(a)
     assert positions(a) == dict.fromkeys(range(4), 0)
-    # The next rebalance follows without a gap, so that this position counts.
+    # The member missed no generation before the next rebalance, so that it keeps this position.
     read_to(a, 9)
     group.rebalance(a)
     assert positions(a) == dict.fromkeys(range(4), 9)
@@ -396,7 +396,7 @@ def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
 
 @VERSION_3
 def test_without_sight_of_the_coordinator_it_still_works(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In another version of kafka-python, or an interpreter without frames. The generation is known all the same."""
+    """As in another version of kafka-python, or on an interpreter without frames. The claim has its generation."""
     monkeypatch.setattr("kafka_assignors.clients.kafka_python._internals.ConsumerCoordinator", type("Unknown", (), {}))
     a, b, group = member("a"), member("b"), Group()
     group.rebalance(a)

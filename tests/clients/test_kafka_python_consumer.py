@@ -1,4 +1,4 @@
-"""Our consumer on kafka-python: what its own coordinator cannot do, and what the client's programs rely on."""
+"""Our consumer on kafka-python: abilities that the client's coordinator lacks, and what its programs rely on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sticky(embedded: Kafka) -> Iterator[Readers]:
 
 
 def test_a_leader_without_metadata_takes_nothing_away(sticky: Readers) -> None:
-    """KIP-54's example 2: C0, which leads, leaves. The next leader has never asked for the topic of C2 alone."""
+    """KIP-54's example 2: the leader C0 leaves. The next leader has no metadata of the topic that only C2 reads."""
     t0, first = sticky.topic(1, 3)
     t1, second = sticky.topic(2, 3)
     t2, third = sticky.topic(3, 3)

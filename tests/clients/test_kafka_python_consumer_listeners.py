@@ -1,4 +1,4 @@
-"""What listeners of our consumer on kafka-python hear, and what they may do."""
+"""Listeners of our consumer on kafka-python: their calls, and the methods that they may call."""
 
 from __future__ import annotations
 

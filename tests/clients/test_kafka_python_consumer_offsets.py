@@ -71,7 +71,7 @@ def test_commits_that_are_refused(sticky: Readers) -> None:
     outsider = consumer_of(sticky.add())
     sticky.settle(partitions, first)
     anything = {TopicPartition(topic, 0): offset_and_metadata(Position(1))}
-    # The broker takes commits without a member only while the group is empty.
+    # The broker accepts a commit without a member id only while the group is empty.
     with pytest.raises(kafka.errors.CommitFailedError):
         outsider.commit(anything)
     failed: list[Any] = []
@@ -83,7 +83,7 @@ def test_commits_that_are_refused(sticky: Readers) -> None:
 
 
 def test_a_commit_during_a_rebalance_takes_part_in_it(sticky: Readers) -> None:
-    """A program that commits, and does not poll, while others wait for it."""
+    """A program commits and does not poll, while the group waits for its member."""
     topic, partitions = sticky.topic(2, 5)
     first = sticky.add().follow(topic)
     sticky.settle(partitions)
@@ -98,7 +98,7 @@ def test_a_commit_during_a_rebalance_takes_part_in_it(sticky: Readers) -> None:
 
 
 def test_between_two_shares_nobody_knows_whose_positions_they_are(sticky: Readers) -> None:
-    """An eager rebalance has taken everything away, and another member does not join yet."""
+    """An eager rebalance has revoked all partitions, and cannot end: another member does not join yet."""
     topic, partitions = sticky.topic(2, 5)
     first = sticky.add().follow(topic)
     consumer = consumer_of(first)
@@ -109,7 +109,7 @@ def test_between_two_shares_nobody_knows_whose_positions_they_are(sticky: Reader
     (kept,) = tps(first.held)
     third = sticky.add().follow(topic)
     third.turn(0.1)
-    # The second does not poll, and the group waits for it.
+    # The second member does not poll, and the group waits for it.
     sticky.until(lambda: first.side.holds_back, "the rebalance has begun", first, third)
     with pytest.raises(kafka.errors.RebalanceInProgressError):
         consumer.commit()
@@ -142,7 +142,7 @@ def test_automatic_commits_and_the_end(sticky: Readers) -> None:
         while len(reader.read) < count and time.monotonic() < deadline:
             reader.turn()
         leave(consumer_of(reader))
-        # What unsubscribing commits is sent before the member leaves, and is not waited for.
+        # `unsubscribe` sends its commit before the member leaves, but does not wait for the answer.
         wait_until(lambda committed=committed: asks.committed(partition) == committed, f"{committed} is committed")  # type: ignore[misc]
 
 
@@ -174,7 +174,7 @@ def test_positions(sticky: Readers) -> None:
 
 
 def test_nothing_is_lost_by_a_pause_between_small_batches(sticky: Readers) -> None:
-    """kafka-python up to 2.1.1 goes on behind what it throws away."""
+    """kafka-python up to 2.1.1 discards fetched records in a pause, and later reads on after them."""
     topic, partitions = sticky.topic(1, 300)
     (partition,) = tps(partitions)
     consumer = consumer_of(sticky.add().follow(topic))

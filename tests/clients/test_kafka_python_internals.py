@@ -34,7 +34,7 @@ def sticky(embedded: Kafka) -> Iterator[Readers]:
 
 
 def imported_again() -> ModuleType:
-    """The module as it is on another release of the client, beside the one that is in use."""
+    """Our module, imported a second time, as on a release of the client without some attributes."""
     spec = importlib.util.spec_from_file_location("_internals_of_another_release", Path(_internals.__file__))
     assert spec is not None
     assert spec.loader is not None
@@ -66,7 +66,7 @@ def test_positions_and_starts_by_public_methods(monkeypatch: pytest.MonkeyPatch)
     partition, called = TopicPartition("t", 0), []
 
     class Hidden:
-        """A consumer that shows no table of partitions."""
+        """A consumer without the attribute that holds its table of partitions."""
 
     def position(_: Any, given: Any, timeout_ms: Any) -> int:
         called.append(("position", given, timeout_ms))
@@ -77,7 +77,7 @@ def test_positions_and_starts_by_public_methods(monkeypatch: pytest.MonkeyPatch)
     assert _internals.position_of(Hidden(), partition) == (7, -1)
     _internals.start_at(Hidden(), partition, 5, 3)
     assert called == [("position", partition, 0), ("seek", partition, 5)]
-    # Without these, topics are found when they are read, and nothing is shown.
+    # Without the client's attributes these two calls do nothing.
     _internals.introduce(Hidden(), ["t"])
     _internals.show_subscription(Hidden(), {"t"})
 
@@ -108,7 +108,7 @@ def test_a_start_keeps_the_leader_epoch_of_its_commit(sticky: Readers) -> None:
     consumer.assign([TopicPartition(*partition)])
     wait_until(lambda: consumer.poll(20), "it is read")
     _internals.start_at(consumer, TopicPartition(*partition), 4, 6)
-    # From version 2.2 on a position may be sought with its epoch.
+    # From version 2.2 on `seek` accepts a leader epoch.
     offset, epoch = _internals.position_of(consumer, TopicPartition(*partition)) or (None, None)
     assert offset == 4
     assert epoch in ((6,) if hasattr(kafka, "AsyncConsumerRebalanceListener") else (6, -1))
@@ -116,7 +116,7 @@ def test_a_start_keeps_the_leader_epoch_of_its_commit(sticky: Readers) -> None:
 
 
 def test_a_reset_that_the_client_has_lost_is_asked_for_again(sticky: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partition goes while its reset is under way, and the client forgets the others of that broker."""
+    """A partition is revoked during its reset. The client then drops the resets of that broker's other partitions."""
     topic, partitions = sticky.topic(2, 5)
     reader = sticky.add()
     path: KafkaPythonPath = reader.side.path  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ def test_a_partition_without_a_commit_and_without_a_rule(sticky: Readers) -> Non
 
 
 def test_those_who_replace_methods_of_the_client_see_calls(sticky: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As OpenTelemetry and Elastic do, after our class was made."""
+    """OpenTelemetry and Elastic replace methods of the client's class after our class was made from it."""
     topic, partitions = sticky.topic(1, 5)
     reader = sticky.add(further={"consumer_timeout_ms": 5000, "client_id": unique("client")}).follow(topic)
     consumer: Any = reader.consumer  # type: ignore[attr-defined]

@@ -59,7 +59,7 @@ def fill_first_batch(producer: Any, key: bytes | None = None) -> tuple[int, Any]
 
 
 def sendable(producer: Any, now: float | None = None) -> tuple[set[int], float]:
-    """As the sender asks the accumulator: the brokers with a batch to send now, and the seconds until the next one."""
+    """The accumulator's answer to the sender: the brokers with a batch to send now, and the seconds until the next."""
     nodes, seconds, _ = producer._accumulator.ready(producer._metadata, now=now)
     return nodes, seconds
 
@@ -68,7 +68,7 @@ def sendable(producer: Any, now: float | None = None) -> tuple[set[int], float]:
 
 
 def test_without_us_the_left_batch_waits_out_the_linger() -> None:
-    """The reason for `attach`: kafka-python 3.0 neither closes such a batch nor counts it as full."""
+    """The reason for `attach`: kafka-python 3.0 neither closes the batch that is left nor counts it as full."""
     with offline_kafka_python(TOPICS, kafka.KafkaProducer, partitioner=DefaultPartitioner()) as producer:
         left, _ = fill_first_batch(producer)
         assert not queue(producer, left)[-1].records.is_full()
@@ -108,7 +108,7 @@ def test_the_sender_is_woken_for_the_left_batch(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_closed_batch_takes_no_record_and_is_still_drained() -> None:
-    """`close` would build the batch: an idempotent producer could no longer write its sequence number into it."""
+    """We do not `close` the batch's records: an idempotent producer must still write a sequence number into them."""
     with offline_kafka_python(TOPICS) as producer:
         assert producer._transaction_manager is not None, "idempotent, as by default"
         left, _ = fill_first_batch(producer)
@@ -149,7 +149,7 @@ def test_uniform_sticky_leaves_a_partition_for_keyed_records_too() -> None:
 
 
 def test_without_our_producer_keyed_records_are_never_told_of() -> None:
-    """As the documentation of `attach` says."""
+    """The documentation of `attach` names this limit: the partitioner gets no call for a batch of keyed records."""
     partitioner = UniformStickyPartitioner()
     with offline_kafka_python(TOPICS, kafka.KafkaProducer, partitioner=partitioner) as producer:
         partitioner.attach(producer)
@@ -274,7 +274,7 @@ def test_a_record_goes_into_the_batch_that_another_thread_has_opened(monkeypatch
 
 
 class Recorder(AdaptivePartitioner):
-    """Keeps the reports on the load that it gets."""
+    """Keeps the reports on the load that it receives."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -305,8 +305,8 @@ def test_adaptive_prefers_short_queues() -> None:
         for _ in range(400):
             producer.send("t", VALUE, partition=0)
         sendable(producer)
-        # A batch of one byte leads to a choice for each record. Partition 1 has an empty queue, and about 41 of 42 of
-        # the weight.
+        # A batch size of one byte leads to a choice for each record. The queue of partition 1 is empty, so partition 1
+        # has about 41 of 42 of the weight.
         choices = [destination(producer.send("t", VALUE)) for _ in range(100)]
         assert choices.count(1) > 80
 
@@ -320,7 +320,7 @@ def test_a_broker_that_takes_nothing_is_left_out_after_the_timeout() -> None:
         turn = producer._accumulator
         start = queue(producer, 0)[0].created
         seen = []
-        # In every turn of the sender broker 1 can take a request, broker 0 only in some. No batch is taken in fact.
+        # Broker 1 can accept a request in every turn of the sender, broker 0 only in some. No batch is really drained.
         for after, nodes in ((1, {0, 1}), (1.3, {1}), (1.8, {1}), (1.9, {1}), (2, {0, 1}), (2.1, {1})):
             assert turn.ready(producer._metadata, now=start + after)[0] == {0, 1}
             turn.drain(producer._metadata, set(), 0, now=start + after)
@@ -433,7 +433,7 @@ def test_where_no_batch_can_be_closed_records_are_partitioned_all_the_same(
     monkeypatch.setattr(_internals, "accumulator_of", unknown)
     with pytest.warns(ClientReleaseWarning, match="cannot be told to close a batch") as seen:
         producer = KafkaProducer(bootstrap_servers=embedded_kafka.bootstrap_servers, batch_size=BATCH_BYTES)
-    # The collector of garbage may warn of other tests' sockets at the same time.
+    # Only these warnings: the garbage collector may warn of other tests' sockets at the same time.
     assert [each.category for each in seen].count(ClientReleaseWarning) == 1
     with producer:
         keyed = [producer.send("t", VALUE, key=b"21").get(timeout=10).partition for _ in range(2)]
@@ -512,7 +512,7 @@ def test_a_hook_that_fails_takes_no_record(key: bytes | None) -> None:
 
 
 def test_a_topic_that_is_gone_is_one_clear_error() -> None:
-    """`send` finds the topic first, but the metadata may change before it looks for the partitions."""
+    """`send` waits for the topic's metadata first, but they may change before it reads the partitions."""
     with offline_kafka_python(TOPICS) as producer:
         with pytest.raises(PartitionerError, match=r"topic .gone. is not in the cluster's metadata"):
             producer._partition("gone", None, None, VALUE, None, VALUE)

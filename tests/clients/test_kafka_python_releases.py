@@ -1,4 +1,4 @@
-"""What differs between the releases of kafka-python, on any of them."""
+"""Differences between the releases of kafka-python. The tests run on every release."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_plain_producer_takes_a_partitioner_of_ours_or_says_so(embedded_kafka:
 
 
 def test_a_client_that_refuses_long_responses_is_told_to_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As 3.0.0, which reads nothing of a large backlog."""
+    """As 3.0.0, which cannot read a large backlog: a fetch may be larger than the response that it accepts."""
     defaults = kafka.KafkaConsumer.DEFAULT_CONFIG
     monkeypatch.setitem(defaults, "receive_message_max_bytes", 1_000_000)
     given = {"group_id": "g", "fetch_max_bytes": 5_000_000}
@@ -122,7 +122,7 @@ def test_a_plug_in_warns_of_a_release_that_stops_with_listeners(
     stops: bool, embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not IS_VERSION_3:
-        # It makes no calls while a consumer is made, and has not this fault.
+        # Version 2 makes no calls while a consumer is made, and does not have this fault.
         assert not _internals.STOPS_WITH_LISTENERS
         return
     monkeypatch.setattr(assignors, "STOPS_WITH_LISTENERS", stops)

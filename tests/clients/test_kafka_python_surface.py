@@ -1,4 +1,4 @@
-"""Our consumer on kafka-python has all methods and settings of the client's own; and the refused ones."""
+"""Our consumer on kafka-python has all methods and settings of the client's own; which settings it refuses."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_member_of_the_client_is_there(name: str) -> None:
         assert ours is theirs
         return
     expected, found = inspect.signature(theirs).parameters, inspect.signature(ours).parameters
-    # In the client's order, since a call may give them by position; and a newer release's behind them.
+    # In the client's order, since a call may give them by position. Parameters of newer releases follow.
     assert list(found)[: len(expected)] == [*expected] or name in ("__exit__", "__init__")
     for parameter, each in zip(expected.values(), found.values(), strict=False):
         assert (each.kind, each.default) == (parameter.kind, parameter.default), parameter
@@ -124,7 +124,7 @@ def test_defaults_are_the_clients() -> None:
     assert config.client.client_id == defaults["client_id"]
     names = [each.name for each in defaults["partition_assignment_strategy"]]
     assert [each.name for each in config.assignors] == names
-    # kafka-python 2.2 and 2.3 fetch more than they receive: test_kafka_python_releases.py.
+    # kafka-python 2.2 and 2.3 need a larger limit for responses: test_kafka_python_releases.py.
     limit = {"receive_message_max_bytes"} & config.data_path.keys()
     assert config.data_path.keys() - limit == {"group_id", "enable_auto_commit"}
     assert (config.data_path["group_id"], config.data_path["enable_auto_commit"]) == (None, False)
@@ -153,7 +153,7 @@ class Mine(RangePartitionAssignor):  # type: ignore[misc]
 
 
 class Renamed(RangePartitionAssignor):  # type: ignore[misc]
-    """It may plan otherwise than the client's."""
+    """A subclass may plan otherwise than the client's assignor with the same name."""
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_the_clients_sticky_is_ours_only_where_it_writes_the_same_bytes() -> Non
     ],
 )
 def test_the_constructor_refuses_by_name(settings: dict[str, Any], complaint: str) -> None:
-    """Before anything is connected: nobody listens there."""
+    """The constructor refuses before it connects: no broker listens at this address."""
     with pytest.raises(KafkaConfigurationError, match=complaint) as refused:
         KafkaConsumer("t", bootstrap_servers="127.0.0.1:1", group_id="g", **settings)
     assert isinstance(refused.value, errors.OptionError)

@@ -79,7 +79,7 @@ def by_the_rule(plan: Plan, lags: Lags, **options: Any) -> dict[str, dict[str, l
 @KINDS
 @pytest.mark.parametrize("reset", LAGS)
 def test_every_state_of_a_partition(crew: Crew, kind: Any, reset: str) -> None:
-    """The reset rule is the consumer's. With "none" the consumer has no position without a commit, and fails."""
+    """The lags follow the reset rule of the consumer. With "none" a partition without a commit makes it fail."""
     topic, crew.group = in_every_state(crew.kafka)
     member = hire(crew, kind, topic, auto_offset_reset=reset)
     wait(lambda: bool(member.report and member.report.gained), "a share")
@@ -222,10 +222,10 @@ def test_a_broker_that_fails_midway(
     reason: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The commits can be read, the ends cannot."""
+    """The committed offsets can be read, the end offsets cannot."""
     crew, times = embedded_crew, 10_000
     topic = crew.topic(4)
-    # The leader's source asks for the ends of partitions with commits. Members that looked up where to begin would end.
+    # The source requests the ends of partitions with commits. Members that requested their starts would fail as well.
     commit(crew.kafka, crew.group, {(topic, number): 0 for number in range(4)})
     embedded_kafka.inject_fault("ListOffsets", times=times, **fault)
     keeps_by_number(crew, topic, kind, deadline=0.5)
@@ -236,7 +236,7 @@ def test_a_broker_that_fails_midway(
         assert message.startswith(f"the lags of group {crew.group!r} are not known (the lag source ")
         assert message.endswith("its members keep what they own, and new partitions are balanced by number")
     if kind is Python and not has("offsets by the admin client"):
-        # Before 2.1 the client asks again after each refusal.
+        # Before 2.1 the client repeats a refused request until the deadline.
         reason += "|did not answer within"
     assert any(re.search(reason, message) for message in warnings), warnings
 
@@ -252,7 +252,7 @@ def test_a_source_that_fails(crew: Crew, kind: Any, caplog: pytest.LogCaptureFix
 
 @KINDS
 def test_a_source_that_is_late(crew: Crew, kind: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The leader gives up before its session ends, however long the source takes."""
+    """The leader plans without lags before its session expires, however long the source takes."""
     release = threading.Event()
 
     def late(topics: Iterable[str], group_id: str) -> Lags:

@@ -99,7 +99,7 @@ def test_only_a_member_that_may_lead_asks(aio: Build) -> None:
     assert [len(source.asked) for source in sources] == [1, 1], "a newcomer may lead"
     group.rebalance(a, b)
     assert [len(source.asked) for source in sources] == [2, 1]
-    # The lags that `b` read when it joined do not count when it leads later.
+    # When `b` leads later, the lags that it read at its join do not count.
     sources[1].known = [9, 9, 9, 9]
     group.rebalance(b, a)
     assert [len(source.asked) for source in sources] == [3, 2]
@@ -170,7 +170,7 @@ def test_a_late_answer_does_not_count_for_the_next_rebalance(aio: Build) -> None
 
 
 def test_kafka_python_asks_while_it_plans(python: Build) -> None:
-    """The source has a thread of its own: on the client's thread no response could be read."""
+    """The source runs on a thread of its own: on the client's thread it could read no response."""
     source, threads = Told(5, 0, 7, 1), []
     strategy = partial(
         kafka_python.LagBasedAssignor,
@@ -179,7 +179,7 @@ def test_kafka_python_asks_while_it_plans(python: Build) -> None:
     )
     a, b = python("a", strategy), python("b", strategy)
     Group().rebalance(a, b)
-    # Once more if the first answer came late, on a busy machine.
+    # A set, since a busy machine may need a second attempt.
     assert set(source.asked) == {("t",)}
     assert source.threads.isdisjoint(threads)
     assert lag_by_member(a) == {"a": 7, "b": 6}
@@ -187,7 +187,7 @@ def test_kafka_python_asks_while_it_plans(python: Build) -> None:
 
 
 def test_what_was_given_is_claimed_next(aio: Build, python: Build) -> None:
-    """Both write the history as `sticky` does. Each client's leaders see the partitions of the other's members."""
+    """Both plug-ins write the history as `sticky` does. A leader on one client reads claims of the other client."""
     options: dict[str, Any] = {"lags": {"t": [50, 40, 30, 20]}, "keep": "owners", "threshold": 1_000}
     a = python("a", kafka_python.LagBasedAssignor(**options))
     b = aio("b", aiokafka.LagBasedAssignor(**options))

@@ -38,7 +38,7 @@ class Recorder:
             raise RuntimeError(what)
 
     def told(self, *expected: tuple[str, list[Any]]) -> None:
-        """Waits for these calls, and forgets them. The client makes them after the share is there."""
+        """Waits for these calls, and removes them. The client makes them after the consumer has its assignment."""
         until(lambda: len(self.events) >= len(expected), f"the calls {expected}")
         assert self.events == list(expected)
         self.events.clear()
@@ -116,7 +116,7 @@ def test_only_what_really_went_is_given_up(build: Build) -> None:
     assert len(gone) == 2
     a.listener.told(("given up", gone))
     b.listener.told(("gained", gone))
-    # A rebalance that changes nothing is not told.
+    # A rebalance without changes leads to no call.
     settle(group, a, b)
     b.close()
     settle(group, a)

@@ -101,7 +101,7 @@ def test_a_growing_topic_moves_nothing_more_than_it_must(crew: Crew, kind: Any) 
     ],
 )
 def test_a_growing_topic_with_polls_that_end_before_the_join(crew: Crew, strategy: Any) -> None:
-    """kafka-python forgets a join that new metadata caused, unless its coordinator is told to join again."""
+    """kafka-python drops a join that new metadata caused, unless our plug-in requests the join again."""
     topic = crew.topic(4)
     crew.hire((ImpatientKafkaPythonLive, strategy), topic)
     crew.settle("a share", **{topic: 4})

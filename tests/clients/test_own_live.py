@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Moody(CustomAssignor):
-    """Fails while it is told to."""
+    """Assigns every partition to the first member. Fails while `fails` is set."""
 
     name = "moody"
     fails = False
@@ -30,7 +30,7 @@ class Moody(CustomAssignor):
 
 
 class Capped(CustomAssignor):
-    """Each member has as many partitions as it says, and keeps them."""
+    """Assigns to each member at most the number of partitions in its data; members keep their partitions."""
 
     name = "capped"
     cooperative = True
@@ -69,7 +69,7 @@ def test_a_bug_of_the_leaders_does_not_stop_the_group(any_kafka: Kafka, caplog: 
         topic, _ = topic_of(crowd, 6)
         assignors = [Moody(), Moody(), Moody()]
         for assignor in assignors[:2]:
-            # By object, in a list for a rolling upgrade.
+            # The assignor is given as an object, in a list for a rolling upgrade.
             crowd.add([assignor, StickyAssignor()]).follow(topic)
         crowd.until(lambda: together(crowd) and held(crowd) == [0, 6], "one member has everything")
         for assignor in assignors:

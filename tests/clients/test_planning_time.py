@@ -28,7 +28,7 @@ LAG = "the search for the least lag of the heaviest member ended when its time w
 
 
 def leaders() -> dict[str, tuple[Any, Any, Assignor, str]]:
-    """By name: the member, its plug-in, the assignor behind it, and the report's text when the time was up."""
+    """By name: the member, its plug-in, the assignor behind it, and the text of the report after the time limit."""
     found: dict[str, tuple[Any, Any, Assignor, str]] = {}
     clients: list[tuple[str, Any, Any]] = [
         ("kafka-python", KafkaPythonMember, kafka_python),
@@ -56,17 +56,18 @@ def kind(request: pytest.FixtureRequest) -> str:
 def leader(kind: str) -> Iterator[Any]:
     made, strategy, _, _ = LEADERS[kind]
     with Stage() as stage:
-        # It knows its own topics when it begins; of another member's topic the client may hear after it has planned.
+        # The topics are this member's own, whose metadata it has from the start. The metadata of another member's topic
+        # might arrive after the plan.
         yield stage.add(made, "a", [strategy()], TOPICS, session_timeout_ms=10_000)
 
 
 def check_log(caplog: pytest.LogCaptureFixture, limited: str) -> None:
     def lines() -> list[logging.LogRecord]:
-        # That of the rebalance before may come late, too.
+        # Only lines with a limit: the line of the previous rebalance may also arrive late.
         told = [record for record in caplog.records if record.message.startswith("rebalanced: ")]
         return [record for record in told if record.__dict__["limited"] is not None]
 
-    # It is written after the report is there.
+    # The line is written after the report.
     until(lines, "the line in the log")
     (record,) = lines()
     assert record.levelno == logging.WARNING

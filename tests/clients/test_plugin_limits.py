@@ -1,4 +1,4 @@
-"""What docs/clients.md says of the plug-ins: which promises hold below a client's own coordinator, and which do not."""
+"""The limits of the plug-ins in docs/clients.md: which promises hold under a client's own coordinator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def crew(embedded: EmbeddedKafka) -> Iterator[Crew]:
 
 
 def hold(members: list[LiveMember], **topics: int) -> bool:
-    """Whether they hold all of these, each partition once, in one generation."""
+    """Whether the members hold all partitions of these topics, each once, in one generation."""
     shares = [member.held for member in members]
     generations = {member.report and member.report.generation for member in members}
     everything = all_of(**topics)
@@ -56,7 +56,7 @@ def hold(members: list[LiveMember], **topics: int) -> bool:
     ids=["kafka-python, eager", "kafka-python, cooperative", "aiokafka"],
 )
 def test_kip_54s_second_example(crew: Crew, embedded: EmbeddedKafka, kind: Any, strategy: Any) -> None:
-    """C0 leaves. C1 leads without metadata of t2, and C2 keeps it."""
+    """C0 leaves. C1 then leads without metadata of t2. C2 keeps t2 all the same."""
     t0, t1, t2 = crew.topic(1), crew.topic(2), crew.topic(3)
     counts = {t0: 1, t1: 2, t2: 3}
     reports: list[RebalanceReport] = []
@@ -83,7 +83,7 @@ def read_twice(records: Counter[tuple[int, int]]) -> set[int]:
 
 @pytest.mark.parametrize("ours", [False, True], ids=["plug-in", "our consumer"])
 def test_what_aiokafka_reads_again_is_in_the_report(embedded: EmbeddedKafka, ours: bool) -> None:
-    """Without commits its plug-in reads every kept partition again, and says so. Our consumer does not."""
+    """Without commits a consumer with the plug-in reads kept partitions again, and reports it. Ours does not."""
     import asyncio
 
     import aiokafka as client

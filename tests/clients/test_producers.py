@@ -90,7 +90,7 @@ def test_the_left_batch_is_delivered_long_before_its_linger(any_kafka: Kafka, ou
 
 @pytest.mark.parametrize("kind", [DefaultPartitioner, UniformStickyPartitioner])
 def test_batches_stick_and_records_spread(any_kafka: Kafka, send: Send, kind: type[Any]) -> None:
-    """A linger of a minute: an early batch was full, or was sent together with a full one of the same broker."""
+    """The linger is a minute: a batch that is sent is full, or is sent together with a full batch to its broker."""
     topic = any_kafka.create_topic(unique("sticky"), 4)
     keys = (None,) if kind is DefaultPartitioner else (None, b"k", b"l")
     records = [Record(topic, key=keys[number % len(keys)], header=("n", b"%d" % number)) for number in range(2_000)]
@@ -98,7 +98,7 @@ def test_batches_stick_and_records_spread(any_kafka: Kafka, send: Send, kind: ty
     runs = [len(list(run)) for _, run in groupby(places)]
     room = max(runs)
     assert BATCH_BYTES // 110 <= room <= BATCH_BYTES // 80
-    # With each full batch, all batches of its broker may be sent: at most as many again are sent before they are full.
+    # With a full batch, other batches of its broker may be sent before they are full: at most one for each full one.
     assert len(runs) <= 2 * (2_000 // (room - 1)) + 1
     assert min(places.count(number) for number in range(4)) > 200
 
@@ -170,7 +170,7 @@ def test_a_wrong_key_is_one_clear_error(any_kafka: Kafka, send: Send) -> None:
         assert isinstance(refused, TypeError)
         assert "key" in str(refused)
     else:
-        # The client's own, before it asks for the partition.
+        # The client's own error, which it raises before it calls the partitioner.
         assert isinstance(refused, AssertionError)
 
 

@@ -1,4 +1,4 @@
-"""The reports on slow brokers that an adaptive partitioner gets, with any client."""
+"""The reports on slow brokers that an adaptive partitioner receives, with any client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.logs import records_of_the_package
 def test_a_broker_is_unavailable_while_what_is_ready_for_it_waits_too_long() -> None:
     delays = BrokerDelays(0.5)
     seen = []
-    # Seconds, brokers with a ready batch, and those of them that could take it.
+    # Seconds, brokers with a ready batch, and those of them that could accept it.
     for now, ready, drained in (
         (10.0, {1, 2}, {1, 2}),
         (10.4, {1, 2}, {2}),

@@ -38,7 +38,7 @@ CLUSTERS = {"confluent": by_confluent, "kafka-python": by_kafka_python, "aiokafk
 
 
 class Between:
-    """A cluster to which something is written after each look."""
+    """A cluster to which records are written after each look."""
 
     def __init__(self, cluster: Any, write: Callable[[], None]) -> None:
         self._cluster = cluster
@@ -86,12 +86,12 @@ def test_bytes_are_records_times_the_size_of_the_log(any_kafka: Kafka, cluster: 
     _, plan = assignor.plan_assignment(members, {topic: 3})
     asks = cluster == "aiokafka" or (cluster == "kafka-python" and has("offsets by the admin client"))
     if any_kafka.version == "embedded" or not asks:
-        # The reason is told, and numbers count.
+        # A warning names the reason, and the partitions are balanced by number.
         (warning,) = plan.warnings
         assert "the sizes of the logs are not to be had" in warning
         assert sorted((plan.load_by_member or {}).values()) == [1.0, 2.0]
         return
     assert plan.warnings == ()
     heaviest, rest = sorted((plan.load_by_member or {}).values(), reverse=True)
-    # 20,000 to 2,200 bytes, and what batches and headers add.
+    # 20,000 to 2,200 bytes, apart from the bytes of batches and headers.
     assert heaviest / rest == pytest.approx(20_000 / 2_200, rel=0.2)

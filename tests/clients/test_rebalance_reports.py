@@ -1,4 +1,4 @@
-"""What members with a plug-in say of a rebalance, on the embedded Kafka: the report, the callback and the log."""
+"""Rebalances of members with a plug-in, on the embedded Kafka: the report, the callback and the log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIME = pytest.mark.needs("time")
 
 
 class Reporting:
-    """A group with one topic of four partitions, and what each member has reported."""
+    """A group with one topic of four partitions, and the reports of each member."""
 
     def __init__(self, kafka: Kafka, kind: Any) -> None:
         self.crew = Crew(kafka)
@@ -42,7 +42,7 @@ class Reporting:
         self.reports: dict[LiveMember, list[RebalanceReport]] = {}
 
     def hire(self, callback: Callable[[RebalanceReport], object] | None = None) -> LiveMember:
-        """Another member, and the rest of the group settled with it."""
+        """Adds a member, and waits until the group has settled."""
         seen: list[RebalanceReport] = []
 
         def note(report: RebalanceReport) -> None:
@@ -88,7 +88,7 @@ def test_every_member_reports_its_share_and_the_leader_the_plan(group: Reporting
     assert (theirs.leader, theirs.moved, theirs.least_moves, theirs.balance_score) == (False, None, None, None)
     assert (theirs.planning_seconds, theirs.record_bytes) == (None, None)
     assert {ours.assignor, theirs.assignor} == {a.assignor.name}
-    # What a plug-in can know of the course: from the client's call for metadata on, and the leader why.
+    # A plug-in measures a rebalance from the client's call of `metadata` on. The leader also reports the causes.
     assert {ours.group_id, theirs.group_id} == {group.crew.group}
     assert (ours.causes, theirs.causes[0]) == (("member-joined",), "member-joined")
     assert ours.seconds is not None
@@ -120,7 +120,7 @@ def test_members_that_cannot_be_read_are_reported(group: Reporting, caplog: pyte
     a = group.hire()
     name = group.topic.encode()
     if group.is_cooperative:
-        # Only the generation is in these bytes, which has no effect and is no fault.
+        # Cooperative user data contain only the generation. Broken bytes there are no fault.
         return
     topics = len(name).to_bytes(2, "big") + name
     broken = bytes.fromhex("000000000001") + topics + bytes.fromhex("00000005") + b"\xff\xff\xff\xff\x00"

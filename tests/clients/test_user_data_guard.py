@@ -36,7 +36,7 @@ TOPICS = {"a": 12, "b": 12}
 
 
 class Led:
-    """A group of our members, of which the first leads; each remembers what it was given."""
+    """A group of our members, of which the first leads. Each member keeps its assignment."""
 
     def __init__(self, assignor: Assignor, *, guards: bool) -> None:
         self.assignor = assignor
@@ -74,13 +74,13 @@ def test_a_guarded_assignment_has_the_generation_and_another_one_null(assignor: 
         for name, assignment in with_it.items():
             assert Assignment.decode(assignment, strict=True).generation == generation
             assert assignment[-8:-4] == (4).to_bytes(4)
-            # The same bytes otherwise: the same plan.
+            # All other bytes are equal: the plan is the same.
             assert without[name] == assignment[:-8] + b"\xff" * 4
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=lambda each: each.name)
 def test_a_group_without_user_data_stays_as_sticky(assignor: Assignor) -> None:
-    """What a member had is in its subscription, and the generation comes from the membership."""
+    """The subscription contains the owned partitions, and the generation comes from the membership."""
     owned = {}
     for guards in (True, False):
         led = Led(assignor, guards=guards)
@@ -95,7 +95,7 @@ def test_a_group_without_user_data_stays_as_sticky(assignor: Assignor) -> None:
 def test_epochs_go_on_where_leaders_of_both_kinds_take_turns(name: str) -> None:
     led = Led(by_name(name), guards=True)
     before = led.settle()
-    # A rolling restart to "migrate": the leader is the first one that has it.
+    # A rolling restart to the setting "migrate": the leader is the first member with it.
     old = led.members["m0"]
     led.join("m0", guards=False)
     led.members["m0"]._states = old._states
