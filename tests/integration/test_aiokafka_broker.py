@@ -1,4 +1,4 @@
-"""Our consumer on aiokafka and a real broker: every way in, tokens of an issuer, transactions, and data that flows."""
+"""Our consumer on aiokafka and a real broker: all listeners, tokens of an issuer, transactions, a flow of records."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def run(kafka: Kafka, test: Callable[[Members], Coroutine[Any, Any, None]], stra
     asyncio.run(running())
 
 
-# Ways in.
+# Listeners.
 
 
 class MskSigner(AbstractTokenProvider):  # type: ignore[misc]
-    """In the shape of the page of aws-msk-iam-sasl-signer: the signer blocks, so that a thread asks it."""
+    """Like the example on the page of aws-msk-iam-sasl-signer: the signer blocks, so a thread calls it."""
 
     async def token(self) -> str:
         token, _expiry = await asyncio.to_thread(unsecured_token, "")
@@ -51,7 +51,7 @@ class MskSigner(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
-    """A provider as a program writes it. It keeps a token while it is valid, as the client's documents ask for."""
+    """A provider as in a program. It keeps a token while the token is valid, as the client's documents demand."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -141,7 +141,7 @@ def test_a_blocked_loop_keeps_the_membership_across_reauthentications(secured_ka
         topic, _ = members.topic(1, 1)
         consumer = await members.start(topic, **settings_of(secured_kafka, "SHORT", "OAUTHBEARER"))
         identity = consumer._group_side.latest
-        # Longer than a session, and than the broker believes a token.
+        # This is longer than a session, and longer than the broker accepts a token.
         time.sleep(1.5 * SESSION_MS / 1000)
         members.fill(topic, 1, 4)
         await members.until(lambda: len(members.read[consumer]) == 5, "it reads on", consumer)
@@ -205,7 +205,7 @@ def test_a_producer_for_each_partition_fences_a_zombie(kafka_broker: Kafka, monk
         silence_member(zombie._group_side.member, monkeypatch)
         heir = await members.start(topic)
         assert heir.assignment() == partitions
-        # The broker does not know that this is no member any more.
+        # The offsets name no member. So the broker accepts them, although the zombie was expelled.
         await its.begin_transaction()
         await end(its, members.group, one, 2)
         assert await heir.committed(one) == 2
@@ -239,7 +239,7 @@ class Flow:
         self.reading: dict[AIOKafkaConsumer, asyncio.Task[None]] = {}
 
     async def produce(self) -> None:
-        """Adds one record to each partition at a time, until it is cancelled."""
+        """Adds one record to each partition again and again, until the task is cancelled."""
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=self.members.kafka.bootstrap_servers) as producer:
             while True:
                 numbers = range(self.partitions)
@@ -254,7 +254,7 @@ class Flow:
         return consumer
 
     async def leave(self, consumer: AIOKafkaConsumer) -> None:
-        """Stops it in the middle of a get."""
+        """Stops a consumer in the middle of a get."""
         await consumer.stop()
         await self.reading.pop(consumer)
 
@@ -275,7 +275,7 @@ def test_no_record_is_lost_or_read_twice_over_joins_and_leaves(kafka_broker: Kaf
         producing = asyncio.create_task(flow.produce())
 
         async def settled() -> None:
-            """Waits for the shares, and for records of every partition that are read afterwards."""
+            """Waits until every consumer has a share, and has then read newer records of every partition."""
             await members.settled(partitions, *flow.reading)
             least = flow.sent + 5
             await members.until(
@@ -286,7 +286,7 @@ def test_no_record_is_lost_or_read_twice_over_joins_and_leaves(kafka_broker: Kaf
             await flow.join()
             await settled()
         for _ in range(4):
-            # The oldest one leads.
+            # The oldest consumer is the leader.
             await flow.leave(next(iter(flow.reading)))
             await settled()
             await flow.join()

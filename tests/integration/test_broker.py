@@ -68,7 +68,7 @@ def test_every_process_of_a_test_run_uses_the_same_broker(
 
 
 def test_data_settings_and_address_survive_a_restart_and_a_kill(start_kafka: Callable[..., ApacheKafka]) -> None:
-    # After a kill, the controller accepts the broker again only when its old session has ended.
+    # After a kill, the controller accepts the broker again only when the old session of the broker has expired.
     kafka = start_kafka(group_max_size=7, broker_session_timeout_ms=2000, broker_heartbeat_interval_ms=500)
     address, first = kafka.bootstrap_servers, kafka.pid
     topic = kafka.create_topic(unique("orders"), 1)

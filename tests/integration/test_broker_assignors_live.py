@@ -1,4 +1,4 @@
-"""Real members on a real broker, in the new protocol: each target that it describes is the one that we compute."""
+"""Real members on a real broker, in the new protocol: each target assignment that it describes equals our own."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _TIMEOUT = 60.0
 class _Member:
     """A consumer of librdkafka in a thread of its own, until it is closed.
 
-    All calls are that thread's: `subscribe` holds the GIL while it waits for what another thread's `poll` has to do.
-    `topics` are in the order of its request: librdkafka sorts them and writes the last first.
+    Only that thread calls the consumer: `subscribe` holds the GIL and waits for the work of a `poll`, which would need
+    the GIL in another thread. `topics` are in the order of the member's request: librdkafka sorts them and writes the
+    last one first.
     """
 
     def __init__(self, kafka: Kafka, group_id: str, topics: list[str], instance: str | None, assignor: str) -> None:
@@ -72,7 +73,7 @@ class _Member:
 
 
 def _names_of_one_bin(count: int) -> list[str]:
-    """Names of one bin of a small `HashSet`: the set has them in the order in which a request lists them."""
+    """Names in one bin of a small Java `HashSet`, which keeps such names in the order of the request."""
     bins: dict[int, list[str]] = {}
     while True:
         name = unique("t")
@@ -100,13 +101,13 @@ class _Story:
         return read_snapshot(settings, [self.group_id], topics=self.topics)
 
     def settled(self, done: Callable[[dict[str, ConsumerMember]], bool]) -> Snapshot:
-        """The group once the event is `done`, planned, and every member has followed."""
+        """The group when the event is `done`, the broker has planned, and every member has followed the plan."""
         deadline = time.monotonic() + _TIMEOUT
         while True:
             try:
                 taken = self.taken()
             except ClusterError:
-                # The group begins with the first member's heartbeat.
+                # The group does not exist before the first member's heartbeat.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
@@ -203,7 +204,7 @@ class _Story:
         return lambda group: group.grow(topic, partitions), taken
 
     def static(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
-        """A static member restarts: it takes over its own target."""
+        """A static member restarts: its new member id takes over the target of the old one."""
         static = [member for member in self.members if member.instance is not None]
         if not static:
             return self.join()
@@ -224,9 +225,9 @@ class _Story:
 
 
 def _wait_until_the_coordinator_knows(kafka: Kafka, topics: list[str]) -> None:
-    """A coordinator follows the cluster's metadata later than a client: a topic that it has not met is nobody's.
+    """A coordinator gets new metadata later than a client, and assigns no topic that it does not know yet.
 
-    The broker's one partition of `__consumer_offsets` has one coordinator: all groups share its metadata.
+    `__consumer_offsets` has one partition, and so one coordinator, whose metadata all groups share.
     """
     group_id = unique("all-topics")
     member = _Member(kafka, group_id, topics, None, "uniform")

@@ -46,7 +46,7 @@ GROUPS: dict[Strategy, tuple[str, ...]] = {
 CONSUMER_PROTOCOL: dict[Strategy, tuple[str, ...]] = {"consumer": ("kafka_python", "aiokafka", "kafka_python")}
 # The groups that write their records to a topic of their own, in transactions.
 TRANSACTIONS: dict[str, Strategy] = {"exactly-once": "sticky", "exactly-once-cooperative": "cooperative-sticky"}
-# How often the broker looks for transactions past their timeout, to abort them: those of killed members.
+# How often the broker aborts the transactions whose timeout is over: those of killed members.
 ABORTING_MS = 1000
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
     tmp_path: Path,
 ) -> None:
     request.addfinalizer(partial(chaos.keep, trace, tmp_path / "lines.jsonl"))
-    # The broker decides the sessions of the consumer protocol: as long as those of the other groups.
+    # The broker sets the session timeout of the consumer protocol: here that of the other groups.
     sessions = {
         "group_consumer_min_session_timeout_ms": chaos.SESSION_MS,
         "group_consumer_session_timeout_ms": chaos.SESSION_MS,
@@ -127,12 +127,12 @@ def test_every_record_is_written_exactly_once(
 ) -> None:
     """Members are killed, frozen past their sessions and closed. The broker stays up.
 
-    A single-node broker that ends can leave a transaction that it never completes, with any consumer:
+    After its end, a single-node broker may never complete a transaction, with any consumer:
 
-    - Killed: it starts with the metadata in which it leads all partitions, and is fenced. It then takes the partitions
-      of the transactions that it is ending for deleted, and drops their markers (4.3.1: "Couldn't find leader
-      endpoint"). The records are committed with the producer's next transaction; the offsets stay pending.
-    - Stopped: it has accepted offsets of a transaction but can no longer write them. These stay pending, too.
+    - After a kill, the broker starts with metadata in which it leads all partitions, and is fenced. The broker then
+      regards the partitions of its ending transactions as deleted, and drops their markers (4.3.1: "Couldn't find
+      leader endpoint"). The records are committed with the producer's next transaction; the offsets stay pending.
+    - In a clean shutdown, the broker accepts offsets of a transaction and can no longer write them. They stay pending.
     """
     request.addfinalizer(partial(chaos.keep, trace, tmp_path / "lines.jsonl"))
     kafka = start_kafka(version, transaction_abort_timed_out_transaction_cleanup_interval_ms=ABORTING_MS)

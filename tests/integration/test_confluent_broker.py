@@ -93,7 +93,7 @@ def test_a_group_on_every_listener(secured_kafka: SecuredKafka, listener: str, m
 
 @pytest.mark.xdist_group("secured")
 def test_tokens_of_an_issuer_across_reauthentications(secured_kafka: SecuredKafka) -> None:
-    """OIDC: librdkafka and the membership both ask the issuer."""
+    """OIDC: librdkafka and the membership both request tokens from the issuer."""
     topic = secured_kafka.create_topic(unique("topic"), 1)
     fill(secured_kafka, topic, 1, 5)
     with issuer() as (url, asked), Crowd(secured_kafka, unique("confluent")) as crowd:
@@ -149,8 +149,8 @@ def test_offsets_in_transactions_and_a_fenced_zombie(crowd: Crowd) -> None:
     metadata = consumer.consumer_group_metadata()
     send(consumer.position(consumer.assignment()), metadata)
     assert offsets(consumer, topic, 2) == [10, 10]
-    # The member is expelled, since it does not poll, and another one takes over: the broker refuses the old member's
-    # offsets, and the newer commit stays.
+    # The member is expelled, since it does not poll, and another member takes over. The broker must refuse the old
+    # member's offsets, so that the newer commit stays.
     other = crowd.add(enable_auto_commit=False)
     other.follow(topic)
     crowd.until(lambda: len(other.held) == 2, "the other one has everything", of=[other])
@@ -197,7 +197,7 @@ def newest(kafka_of_version: Callable[[str], Kafka]) -> Iterator[Crowd]:
 
 
 class Native:
-    """confluent-kafka's own consumer, by default with `group.protocol=consumer`. The test polls it like the others."""
+    """confluent-kafka's own consumer, by default with `group.protocol=consumer`. The test's thread polls it, too."""
 
     def __init__(self, crowd: Crowd, topic: str, **settings: Any) -> None:
         further = {name.replace("_", "."): value for name, value in settings.items()}
@@ -214,7 +214,7 @@ class Native:
         self._consumer.subscribe([topic])
 
     def turn(self) -> int:
-        """Polls once; returns the number of its partitions."""
+        """Polls once; returns the number of assigned partitions."""
         message = self._consumer.poll(0.05)
         error = None if message is None else message.error()
         if error is not None:
@@ -331,7 +331,7 @@ def test_a_group_that_the_broker_assigns_for(newest: Crowd, carries_on: bool) ->
         first.close()
 
 
-# ---- the coordinator goes -------------------------------------------------------------------------------------------
+# ---- the broker restarts --------------------------------------------------------------------------------------------
 
 
 def test_a_broker_that_restarts(start_kafka: Callable[..., ApacheKafka]) -> None:
@@ -353,7 +353,7 @@ def test_a_broker_that_restarts(start_kafka: Callable[..., ApacheKafka]) -> None
         crowd.settle(partitions)
 
 
-# ---- the relatives --------------------------------------------------------------------------------------------------
+# ---- other classes --------------------------------------------------------------------------------------------------
 
 
 def test_deserializing(crowd: Crowd) -> None:

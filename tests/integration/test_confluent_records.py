@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-# So long a linger that only a flush, or a full batch, sends.
+# A linger that is longer than any test: only a flush or a full batch sends records.
 LONG = 60_000
-# Keys of the reference vectors of Java's murmur2, and further an empty key and text that is not ASCII.
+# Keys of the reference vectors of Java's murmur2, and also empty keys, text that is not ASCII, and other bytes.
 KEYS: list[str | bytes] = [
     b"21", "foobar", "a-little-bit-long-string", b"a-little-bit-longer-string", "abc", "", b"", "é", b"\x00\xff",
     *(f"key-{number}" for number in range(100)),
@@ -148,7 +148,7 @@ def test_without_a_partitioner_of_ours_no_key_moves(any_kafka: Kafka, partitione
 
 
 def produce_requests(producer: confluent_kafka.Producer, statistics: list[str]) -> int:
-    """The number of produce requests, by librdkafka's count. All records have been delivered before."""
+    """The number of produce requests in librdkafka's statistics. All records must have been delivered before."""
 
     def told() -> bool:
         producer.poll(0)
@@ -174,7 +174,7 @@ def test_records_without_a_key_share_a_batch(
     any_kafka: Kafka, partitioner: Callable[[], Partitioner], requests: int
 ) -> None:
     topic = any_kafka.create_topic(unique("orders"), 16)
-    # The leaders of a new topic may refuse the first records for a moment; a retry would be another request.
+    # The leaders of a new topic may refuse the first records for a moment, and each retry would count as a request.
     warm_up = confluent_kafka.Producer(settings(any_kafka))
     for number in range(16):
         warm_up.produce(topic, b"value", partition=number)
@@ -227,7 +227,7 @@ def test_a_slow_partition_gets_less_of_what_an_adaptive_partitioner_spreads(any_
         producer._partitioning.feedback._queues(known).updated = float("-inf")
     sent = Sent()
     for number in range(300):
-        # Larger than two batches of the partitioner. The report arrives before the next record is sent.
+        # A record is larger than two batches of the partitioner. Its report arrives before the next record is sent.
         producer.produce(topic, b"x" * 250, on_delivery=sent.report(number))
         assert producer.flush(30) == 0
     counts = Counter(sent.to.values())
@@ -412,7 +412,7 @@ def test_a_topic_made_anew_with_fewer_partitions_gets_its_records(kafka_broker: 
     kafka_broker.delete_topic(topic)
     wait_until(lambda: topic not in kafka_broker.describe_topics(), "the topic is gone")
     kafka_broker.create_topic(topic, 2)
-    # librdkafka's new metadata have two partitions; those that the producer keeps itself are old.
+    # librdkafka's new metadata contain two partitions; the metadata that our producer keeps are old.
     wait_until(lambda: len(producer.list_topics(topic, 5).topics[topic].partitions) == 2, "the topic is back")
     assert places(producer, topic, [None])[0, None] == 1
 

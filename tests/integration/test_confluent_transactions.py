@@ -1,4 +1,4 @@
-"""Exactly once between two memberships: our consumer names a member in a transaction, and the broker fences it."""
+"""Exactly once between two memberships: the offsets name our member, and the broker fences an expelled member."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Transactions:
         self._producer.commit_transaction(TIMEOUT)
 
     def is_taken(self, consumer: Observed, position: TopicPartition) -> bool:
-        """Sends an offset. False if the generation of the consumer's metadata is over."""
+        """Sends an offset. Returns False if the broker refuses it, since the generation in the metadata is over."""
         try:
             self.send(consumer, position)
         except KafkaException as refused:
@@ -55,7 +55,7 @@ class Transactions:
         return True
 
     def is_refused(self, consumer: Observed, topic: str) -> None:
-        """The broker refuses every offset, and the transaction can be aborted."""
+        """Asserts that the broker refuses an offset, and that the transaction can be aborted."""
         with pytest.raises(KafkaException) as refused:
             self.send(consumer, TopicPartition(topic, 0, 3))
         error = refused.value.args[0]
@@ -110,9 +110,9 @@ def test_a_member_that_rebalances_is_one(crowd: Crowd, strategy: str) -> None:
     mine = next(iter(first.held))[1]
     transactions = Transactions(crowd.kafka)
     generation = generation_in(first.consumer_group_metadata())
-    # Before the second one came, the first may have read some of what it gave up.
+    # Counts one partition only: the first member may also have read the partition that it gave up to the second.
     crowd.until(lambda: sum(at[1] == mine for at in first.read) == 10, "all are read", of=[first])
-    # A third member joins. The second is not polled for now, so that the rebalance lasts.
+    # A third member joins. The second member is not polled for now, so that the rebalance lasts.
     third = crowd.add(strategy, enable_auto_commit=False).follow(topic)
     crowd.until(
         lambda: member_of(first)._core.state()[0] == "joining" or strategy == "cooperative-sticky",
@@ -138,7 +138,7 @@ def test_whoever_was_never_a_member_names_nobody(crowd: Crowd, monkeypatch: pyte
     with pytest.raises(KafkaException) as refused:
         consumer.consumer_group_metadata()
     assert refused.value.args[0].code() == KafkaError._STATE
-    # Without a subscription it is an ordinary consumer, to which partitions may be assigned by hand.
+    # Without a subscription our consumer is an ordinary one, to which partitions may be assigned by hand.
     consumer.unsubscribe()
     assert consumer.consumer_group_metadata() == plain
     consumer.follow(topic)

@@ -34,20 +34,20 @@ def consumer(kafka: Kafka, group: str, **further: Any) -> KafkaConsumer:
 
 
 def librdkafkas(kafka: Kafka, group: str) -> confluent_kafka.Consumer:
-    """confluent-kafka's own consumer, by way of ours."""
+    """confluent-kafka's own consumer, which our class makes for the new protocol."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "group.protocol": "consumer"}
     return Consumer(settings)
 
 
 def shares(*consumers: KafkaConsumer) -> list[set[tuple[str, int]]]:
-    """What each holds after a poll of all."""
+    """The partitions of each consumer, after a poll of each."""
     for each in consumers:
         each.poll(20)
     return [{tuple(partition) for partition in each.assignment()} for each in consumers]
 
 
 def divided(partitions: int, *consumers: KafkaConsumer) -> bool:
-    """Whether all have a part of so many partitions, and none has a partition of another."""
+    """Whether the consumers hold so many partitions in all, each consumer at least one, and no two the same one."""
     found = shares(*consumers)
     return all(found) and sum(map(len, found)) == partitions == len(set().union(*found))
 
@@ -97,12 +97,12 @@ def test_members_come_and_go_and_no_record_is_read_twice(consumer_protocol_kafka
     assert all(report.plan is None and not report.leader for report in reports)
     gained = [report.gained for report in reports if report.gained]
     assert (gained[0], gained[-1]) == ({topic: (0, 1, 2, 3, 4, 5)}, {topic: (6, 7)})
-    # The broker's first answer may have no partition yet, and the share comes with a later one.
+    # The broker's first answer may contain no partition yet. A later answer then contains the share.
     founded, grown = reports[0], reports[-1]
     assert (founded.causes, grown.cause) == (("member-joined",), "unknown")
     assert founded.seconds is not None
     assert founded.without_partitions == pytest.approx(founded.seconds, abs=1e-3)
-    # It read on, and what it gained had no owner from the broker's answer on, at least.
+    # The member read on. The gained partitions had no owner at least from the broker's answer on.
     assert (grown.without_partitions, grown.retries) == (0.0, 0)
     assert {grown.without_owner[topic][number] for number in range(6)} == {0.0}
     assert grown.without_owner[topic][7] >= 0.0
@@ -126,7 +126,7 @@ def test_a_commit_and_a_start_at_it(consumer_protocol_kafka: Kafka) -> None:
     assert first.committed(TopicPartition(topic, 0)) == 5
     assert first.group_metadata().generation_id > 0
     first.close()
-    # The static member's place is kept for another process.
+    # The broker keeps the partitions of a static member for its next process.
     second = consumer(consumer_protocol_kafka, group, group_instance_id="one", group_remote_assignor="range")
     second.subscribe([topic])
     wait_until(lambda: divided(1, second), "the place is taken")
@@ -214,7 +214,7 @@ def test_one_group_of_java_librdkafka_and_ours(
         return held
 
     def each_has(*sizes: int) -> Callable[[], bool]:
-        """Whether ours, librdkafka's and Java's members have so many partitions, and each has one owner."""
+        """Whether our, librdkafka's and Java's member have so many partitions, and each partition has one owner."""
 
         def true() -> bool:
             (mine,) = shares(ours)
@@ -259,7 +259,7 @@ def test_a_broker_restarts(start_kafka: Callable[..., ApacheKafka]) -> None:
     write(broker, topic, 20)
     wait_until(read_all(40), "the rest is read", 60)
     assert sorted(map(int, read)) == sorted([*range(20)] * 2)
-    # Nobody was expelled: the sessions begin anew when the group is loaded.
+    # No member was expelled: the sessions begin again when the broker loads the group.
     assert shares(*members) == before
     for each in members:
         each.commit()
@@ -303,14 +303,14 @@ def test_the_coordinator_dies(tmp_path: Path) -> None:
         assert divided(6, *members)
         members.pop().close()
         wait_until(lambda: divided(6, *members), "the other one has everything")
-        # It starts at the commits of both.
+        # The last member starts at the commits of both, and so reads no record again.
         assert members[0].poll(500) == {}
         assert len(read) == 120
         members[0].close()
 
 
 def test_an_application_whose_listener_raises(consumer_protocol_kafka: Kafka) -> None:
-    """The error is raised from poll, as in the classic protocol, and what was revoked is given up all the same."""
+    """`poll` raises the error, as in the classic protocol. The member gives up the revoked partitions all the same."""
     topic, group = unique("t"), unique("g")
     consumer_protocol_kafka.create_topic(topic, 2)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 6
 EACH = 20
-# A cluster needs up to so many seconds after the death of a broker, on a busy machine.
+# On a busy machine a cluster needs up to so many seconds after the death of a broker.
 WITHIN = 60.0
 
 

@@ -1,4 +1,4 @@
-"""All groups of live clusters: embedded and real brokers, both protocols, and clusters that answer in part."""
+"""All groups of live clusters: embedded and real brokers, both protocols, and clusters with incomplete answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def at(kafka: Kafka | EmbeddedKafka) -> dict[str, str]:
 
 
 def produce(kafka: Kafka | EmbeddedKafka, topic: str, partition: int, *ages_s: float) -> None:
-    """Writes a record of each age."""
+    """Writes one record for each of these ages."""
     producer = confluent_kafka.Producer({**at(kafka), "log_level": 0})
     now = int(time.time() * 1000)
     for age in ages_s:
@@ -80,14 +80,14 @@ def test_all_groups_are_read_and_compared(any_kafka: Kafka, tmp_path: Path) -> N
         assert (by_id[dead]["verdict"], by_id[dead]["lag"]) == ("dead", 20)
         assert (by_id[well]["verdict"], by_id[well]["lag"], by_id[well]["lag_seconds"]) == ("ok", 0, 0)
         assert (by_id[waiting]["lag"], by_id[waiting]["members"], by_id[waiting]["moves"]) == (4, 1, 2)
-        # The oldest unread record is half an hour old; between two times that were asked for an age is interpolated.
+        # The oldest unread record is half an hour old. Between two times of the requests, the age is interpolated.
         assert 600 <= by_id[waiting]["lag_seconds"] <= 3_600
         assert dead in (tmp_path / "f.html").read_text()
-        # The look is a snapshot, and the same as `snapshot --all` takes of these groups.
+        # The saved look is a snapshot, equal to that of `snapshot --all` for these groups.
         kept = Snapshot.load(first)
         again = read_snapshot(at(any_kafka), [well, dead, waiting])
         assert {name: kept.groups[name] for name in again.groups} == dict(again.groups)
-        # A minute later by the file, `waiting` has read nothing, and one record has arrived.
+        # The file now says that it is a minute old. `waiting` has read nothing since, and one record has arrived.
         produce(any_kafka, other, 1, 0)
         aged = dataclasses.replace(kept, taken_ms=kept.taken_ms - 60_000)
         aged.save(first)
@@ -142,7 +142,7 @@ def test_watch_looks_again_and_again(busy: EmbeddedKafka) -> None:
         documents.append(document)
         text = text[end:].lstrip()
     assert [document["seconds"] is None for document in documents] == [True, False, False]
-    # Each look is compared with the first one until that is half a minute old.
+    # Each look is compared with the first look until the first look is half a minute old.
     assert documents[1]["seconds"] < documents[2]["seconds"]
     assert {len(document["groups"]) for document in documents} == {4}
 
@@ -159,7 +159,7 @@ def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: EmbeddedKafka) -> Non
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    # A background job of a shell ignores Ctrl-C, and so would its children.
+    # If this test is a background job of a shell, it ignores Ctrl-C, and so would its children.
     program = ["env", "--default-signal=INT", sys.executable]
     command = [*program, "-m", "kafka_assignors.cli", "fleet", "--watch", "0.2"]
     environment |= {"TERM": "xterm", "KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS": busy.bootstrap_servers}
@@ -180,11 +180,11 @@ def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: EmbeddedKafka) -> Non
                 interrupted = True
         assert process.wait(30) == 0
     os.close(ours)
-    # The cursor goes up again before each look but the first.
+    # The cursor moves up before each look except the first.
     assert said.count(b"\x1b[1A") >= 2 * 5
 
 
-# ---- answers in part ----
+# ---- incomplete answers ----
 
 
 def missing(kafka: EmbeddedKafka, **options: Any) -> Look:
@@ -192,7 +192,7 @@ def missing(kafka: EmbeddedKafka, **options: Any) -> Look:
 
 
 def test_no_right_to_some_groups(busy: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A fault refuses a whole request; here each is for one group. test_fleet_rights.py has a broker with rules.
+    # A fault refuses a whole request. Therefore each request is for one group. test_fleet_rights.py has real rights.
     monkeypatch.setattr(requests, "_GROUPS_AT_ONCE", 1)
     busy.inject_fault("OffsetFetch", error="GROUP_AUTHORIZATION_FAILED", times=1)
     look = missing(busy)
@@ -218,7 +218,7 @@ def test_errors_that_pass_are_waited_for(busy: EmbeddedKafka) -> None:
 
 
 def test_groups_that_vanish_while_they_are_read(busy: EmbeddedKafka) -> None:
-    """The first answer lists them, and they are gone when they are described."""
+    """The first answer lists the groups. They are deleted before they are described."""
 
     def listed(group_id: str) -> bool:
         return True
@@ -234,7 +234,7 @@ def test_groups_that_vanish_while_they_are_read(busy: EmbeddedKafka) -> None:
         look = missing(busy, wanted=listed)
         assert set(look.snapshot.groups) == {"g0", "g1", "g2", "g3"}
         assert look.missing == (Missing("gone", "gone", "it was deleted while it was read"),)
-        # That is no reason for a deployment's check to fail.
+        # A deleted group is no reason for a deployment's check to fail.
         assert "not read: gone gone" in run("--bootstrap-server", busy.bootstrap_servers).stdout
 
 
@@ -269,7 +269,7 @@ def test_offsets_of_a_leader_that_does_not_answer_are_unknown(busy: EmbeddedKafk
 
 
 def test_a_silent_broker_costs_its_part_of_the_time(busy: EmbeddedKafka) -> None:
-    """It accepts a connection, and never answers."""
+    """The silent broker accepts a connection, and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = Address("127.0.0.1", silent.getsockname()[1])
         well = Address("127.0.0.1", busy.port)
@@ -281,7 +281,7 @@ def test_a_silent_broker_costs_its_part_of_the_time(busy: EmbeddedKafka) -> None
             assert one is third
             assert not isinstance(other, KafkaAssignorsError)
             assert len(other["groups"]) == 4
-            # It is not tried again.
+            # The silent broker is not tried again.
             questions.ask_each(asked, 5)
             assert time.monotonic() - began < 5
 
@@ -316,7 +316,7 @@ def test_commits_are_asked_for_by_broker_and_fifty_groups(busy: EmbeddedKafka, m
     monkeypatch.setattr(fleet._FleetReader, "_take_commits", take)
     together = missing(busy)
     assert [sorted(each) for each in asked] == [["g0", "g1", "g2", "g3"]]
-    # Before Kafka 3.0 a request is for one group.
+    # Before Kafka 3.0 an OffsetFetch request is for one group.
     asked.clear()
     monkeypatch.setitem(requests._MOST, "OffsetFetch", 7)
     one_by_one = missing(busy)

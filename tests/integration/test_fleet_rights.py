@@ -31,7 +31,7 @@ NOT_A_TOPIC = "it cannot be described, and its lag is not known: TOPIC_AUTHORIZA
 
 
 class GuardedKafka(ApacheKafka):
-    """Without a login everything is allowed; alice may do what rules allow her."""
+    """A user without a login has all rights; alice has the rights that rules give her."""
 
     listeners = MappingProxyType({"PLAINTEXT": "PLAINTEXT", "SASL_PLAINTEXT": "SASL_PLAINTEXT"})
 

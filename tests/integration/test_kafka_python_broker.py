@@ -1,4 +1,4 @@
-"""Our consumer on kafka-python and a real broker: every way in, tokens of an issuer, and transactions."""
+"""Our consumer on kafka-python and a real broker: all listeners, tokens of an issuer, and transactions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUP_SETTINGS = {"auto_offset_reset": "earliest", "partition_assignment_strateg
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
-    """A provider as a program writes it. It keeps a token while it is valid, as the client's documents ask for."""
+    """A provider as in a program. It keeps a token while the token is valid, as the client's documents demand."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -41,7 +41,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class MskSigner(AbstractTokenProvider):  # type: ignore[misc]
-    """In the shape of the page of aws-msk-iam-sasl-signer: the signer returns a token and its expiry."""
+    """Like the example on the page of aws-msk-iam-sasl-signer: the signer returns a token and its expiry."""
 
     def token(self) -> str:
         token, _expiry = unsecured_token("")
@@ -145,7 +145,7 @@ def test_offsets_of_whoever_is_no_member_are_refused(
             if state == "unsubscribed":
                 consumer.unsubscribe()
                 wait_until(lambda: not kafka_broker.describe_group(readers.group).assignment, "it has left")
-                # While the group is empty the broker takes offsets that name no member.
+                # While the group is empty, the broker accepts offsets that name no member.
                 other = readers.add().follow(topic)
                 readers.until(lambda: other.held == partitions, "another has it", other)
             else:

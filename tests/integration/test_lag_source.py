@@ -73,7 +73,7 @@ def test_every_state_of_a_partition(any_kafka: Kafka, client: Callable[..., LagS
 
 @pytest.fixture(params=["embedded", "apache"])
 def compacting(request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """A broker that compacts as soon as it can. The embedded one never compacts."""
+    """A broker that compacts as soon as possible. The embedded Kafka never compacts."""
     if request.param == "embedded":
         with EmbeddedKafka() as kafka:
             yield Kafka(kafka.bootstrap_servers, "embedded")
@@ -157,7 +157,9 @@ def test_a_broker_that_does_not_answer(
 def test_the_error_of_a_late_reading_keeps_no_client(
     embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Freed in a thread of its own, where Python's collector may run, the client would abort the process."""
+    """The client must be freed before the error arrives. If Python's collector freed it in one of the client's own
+    threads, the process would abort.
+    """
     made: list[weakref.ref[AdminClient]] = []
 
     make = AdminClient.__init__
@@ -188,7 +190,7 @@ def test_requests_do_not_grow_with_topics(
         lags = client(embedded_kafka.bootstrap_servers, reset="earliest", timeout=30).lags(names, "g")
         assert lags == {name: [0, 0] for name in names}
         counts[topics] = Counter(name for name in asked if "Offset" in name)
-        # Each client refreshes its metadata by a rule of its own.
+        # The number of metadata requests depends on the client.
         assert len(asked) - counts[topics].total() < 15
     assert counts[1] == counts[30]
     assert sorted(counts[1].values()) == [1, 2], "commits; ends and beginnings"

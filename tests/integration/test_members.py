@@ -152,7 +152,7 @@ def test_the_trace_sees_a_partition_held_by_two_members() -> None:
         trace.check()
 
 
-# The event that ends the absence after a signal.
+# By the event of a signal, the event that ends the absence.
 _ENDS = {"frozen": "thawed", "killed": "started"}
 
 

@@ -107,12 +107,12 @@ def _read_by_java(trace: Trace, group: MovingGroup) -> None:
 
 
 def third(group: MovingGroup, strategy: str) -> Reader:
-    """librdkafka's consumer, or ours of kafka-python."""
+    """librdkafka's consumer, or ours for kafka-python with the strategy `sticky`."""
     return group.ours(strategy) if strategy == "sticky" else group.librdkafka(strategy)
 
 
-# The strategies that Java's consumer has. librdkafka's has no sticky one that is eager: ours of another client is in
-# its place.
+# The strategies of Java's consumer. librdkafka's consumer has no `sticky`: our consumer for kafka-python is in its
+# place.
 IN_JAVA = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
@@ -128,7 +128,7 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
     topics = {kafka_broker.create_topic(unique("t"), 8): 8}
     further = {"assignor": f"org.apache.kafka.clients.consumer.{IN_JAVA[strategy]}"}
     with MovingGroup(kafka_broker.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
-        # Ours leads: the group's first member does, until it leaves. So no assignment has user data.
+        # The first member of a group leads until it leaves. Here it is ours, so that no assignment has user data.
         ours = group.our_confluent(strategy)
         group.settle()
         native = third(group, strategy)
@@ -148,7 +148,7 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         new = group.ours_in_the_new(**vote)
         group.settle(by_java)
         assert (group.migrate()["way"], group.migrate()["classic"]) == ("moving", 3)
-        # Each once the group is Stable again: one that has not followed may not commit.
+        # Each member leaves only when the group is Stable: a member that has not followed may not commit.
         leavings: list[Callable[[], None]] = [lambda: group.stop(native), java.close, lambda: group.stop(ours)]
         for leave in leavings:
             group.stable()
@@ -162,13 +162,13 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
 
         group.settle(by_modern)
         assert group.migrate()["way"] == "moved"
-        # And back.
+        # The same in the other direction.
         ours = group.our_confluent(strategy)
         group.settle(by_modern)
         group.stable()
         modern.close()
         group.settle()
-        # As `migrate` says: a member that has not followed loses what it has not committed.
+        # `migrate` says so: a member that has not followed cannot commit its last records.
         group.stable()
         group.stop(new)
         group.settle()
@@ -178,9 +178,9 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group._producing = False
         group._producer.join(30)
         _read_by_java(trace, group)
-        # A cooperative consumer of Java goes on reading while it joins again, and does not commit these records before
-        # it gives their partitions up. Only an eager one stops reading first, as Java says where it marks partitions
-        # that are pending revocation (ConsumerCoordinator).
+        # A cooperative consumer of Java reads on while it joins again. It does not commit these records before it gives
+        # their partitions up. Only an eager consumer stops reading first. Java's ConsumerCoordinator says so in a
+        # comment, where it marks partitions as pending revocation.
         group.check_records(*(("java",) if strategy == "cooperative-sticky" else ()))
 
 
@@ -199,8 +199,8 @@ def test_a_leader_of_ours_clears_the_way_of_librdkafkas_cooperative_sticky(kafka
             group.until(lambda: False, "it is refused")
         group.readers.remove(refused)
 
-        # As the remedy says: one of ours, then the others one after the other until the way is clear. Each time that
-        # the leader goes, the broker takes one of the two others, by the order of their random ids.
+        # The remedy: add a consumer of ours, then restart the others one after the other until `migrate` says `online`.
+        # Each time the leader leaves, the broker chooses one of the two others, by the order of their random ids.
         group.ours("cooperative-sticky")
         group.settle()
         for _ in range(40):

@@ -97,7 +97,7 @@ class MixedGroup:
         self.settle()
 
     def thaw(self, name: str) -> None:
-        """Let the member come back, with its old claims."""
+        """Let a member join again, with its old claims."""
         self.processes[name].thaw()
         self.present.add(name)
         self.settle()
@@ -116,8 +116,8 @@ class MixedGroup:
         return self.leader.partition("-")[0] in kinds
 
     def come_back_with_old_claims(self, *names: str) -> None:
-        """The first of them leads. The second, a follower, misses a rebalance; then the leader, which comes back as a
-        follower.
+        """The first member leads. The second, a follower, misses a rebalance and joins again. Then the leader does the
+        same, and joins again as a follower.
         """
         self.topic(9)
         self.topic(4)
@@ -131,7 +131,7 @@ class MixedGroup:
             self.thaw(name)
 
     def lead_between_two_of_java(self, *names: str) -> None:
-        """A member of Java's leads these, is killed, and leads again under another name once all of them have left."""
+        """A Java member leads these members and is killed. When all of them have left, a second Java member leads."""
         kinds = {name.partition("-")[0] for name in names}
         orders, _ = self.topic(7), self.topic(5)
         self.start("java-1", *names, "java-2")
@@ -167,7 +167,7 @@ def test_leadership_goes_from_java_to_python_and_back(mixed: Callable[[Strategy]
     group.join("java-2")
     group.grow(orders, 10)
     assert group.led_by(OURS)
-    # As long as one of our members leads, it leaves. Then Java leads.
+    # Closes the leader as long as it is one of ours. Then Java leads.
     while group.led_by(OURS):
         group.leave(group.leader)
     assert group.leader == "java-2"
@@ -217,7 +217,7 @@ def test_members_with_different_subscriptions_move_the_least_where_ours_leads(
         assert report.fields["faults"] == {}
         if before is not None and now.generation == before.generation + 1:
             # A partition that had an owner either stayed or moved, and the plan's count of moves is that of the trace.
-            # This does not hold if the group of a slow machine had another generation in between.
+            # On a slow machine the group may have another generation in between; then the counts may differ.
             owned = sum(owner in now.member_ids for owner in before.owners.values())
             assert now.kept(before) + report.fields["moved"] == owned
         before = now
@@ -318,7 +318,7 @@ def test_librdkafkas_own_members_lead_ours_and_are_led_by_them(
     joins_in_two_phases(group, trace, "librdkafka-2")
     assert group.leader == "librdkafka-1"
     group.kill("librdkafka-1")
-    # As long as one of librdkafka's members leads, it leaves. Then ours leads.
+    # Closes the leader as long as it is one of librdkafka's. Then one of ours leads.
     while not group.led_by(("confluent",)):
         group.leave(group.leader)
     joins_in_two_phases(group, trace, "librdkafka-3")

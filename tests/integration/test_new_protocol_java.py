@@ -21,7 +21,7 @@ GROUP = "readers"
 
 
 def held(trace: Trace, member: Member) -> set[tuple[str, int]]:
-    """What the callbacks of a member left it with."""
+    """The partitions that a member holds after all calls of its callbacks."""
     partitions: set[tuple[str, int]] = set()
     for event in trace.events:
         if event.member != member.name or event.kind not in {"assigned", "revoked", "lost"}:
@@ -77,7 +77,7 @@ def test_java_members_join_read_commit_and_leave(
     wait_to_share(trace, members, every)
     members[0].close()
     wait_to_share(trace, members[1:], every)
-    # Fenced, it comes back with the same id.
+    # A fenced member joins again with the same member id.
     before = embedded_kafka.consumer_groups()[GROUP]
     embedded_kafka.inject_fault("ConsumerGroupHeartbeat", error="FENCED_MEMBER_EPOCH")
     members[1].wait_for("lost")

@@ -1,4 +1,4 @@
-"""What the commands say of a real broker's groups that are no groups of consumers, and to a user without rights."""
+"""The commands on a real broker: for groups that are no groups of consumers, and for a user without rights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TIMEOUT = 60.0
-# The commands that look at one group.
+# The commands for one group.
 COMMANDS = ("describe", "migrate", "snapshot", "compare", "plan", "rebalance-cost")
 
 
@@ -43,7 +43,7 @@ def run(command: str, bootstrap_servers: str, group: str, *further: str) -> Resu
 
 
 def refused(result: Result) -> str:
-    """The one line that a command has said."""
+    """The only line of a command that fails."""
     assert (result.exit_code, result.stdout) == (2, ""), (result.output, result.exception)
     assert result.stderr.count("\n") == 1, result.stderr
     return result.stderr
@@ -125,13 +125,13 @@ def test_groups_of_other_kinds_are_named(kafka_of_version: Callable[[str], Kafka
         for command in COMMANDS:
             said = refused(run(command, kafka.bootstrap_servers, group_id))
             assert f"group {group_id!r} is of type {kind!r}; only groups of consumers" in said, command
-        # Of a whole cluster, each group has its own row.
+        # For a whole cluster, the command succeeds: each group has a row of its own.
         result = CliRunner().invoke(app, ["migrate", "--bootstrap-server", kafka.bootstrap_servers])
         assert result.exit_code in (0, 3), result.output
 
 
 class _Guarded(SecuredKafka):
-    """Only who comes without SASL has rights, and who was given some."""
+    """A client without SASL has all rights. Any other has only the rights that `allow` gives."""
 
     def __init__(self, directory: Path, version: str) -> None:
         super().__init__(
@@ -167,7 +167,7 @@ def test_a_user_without_rights_is_told_which_one_is_missing(tmp_path: Path) -> N
             )
             kafka.allow(ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
             assert "cannot be seen" not in _said("describe", address, group_id, *options)
-            # What the settings of the broker decide is not known, and the rest is.
+            # Rules that depend on the broker's settings are unknown. The other rules are checked.
             said = _said("migrate", address, group_id, *options)
             assert "CLUSTER_AUTHORIZATION_FAILED (31); the user needs DESCRIBE_CONFIGS on the cluster" in said
             assert "no-user-data" in said

@@ -80,7 +80,7 @@ def test_a_group_is_read_as_it_is(any_kafka: Kafka, tmp_path: Path) -> None:
         assert taken.record_limit >= 1_000_000
         assert set(taken.topics) == set(topics)
         assert {"groups", "commits", "first offsets", "next offsets"} <= {what for what, _, _ in told}
-        # The size of the record is exact with the client ids in the snapshot. It stays in a snapshot without them.
+        # With the client ids, the size of the record is exact. A snapshot without client ids keeps this size.
         discreet = read_snapshot(at(any_kafka), [group])
         assert all(member.client_id is None for member in discreet.groups[group].members)
         assert discreet.groups[group].record_bytes == found.record_bytes == record_bytes(group, found)

@@ -19,7 +19,7 @@ FORKING = Path(__file__).parents[1] / "support" / "forking.py"
 
 
 def test_a_process_forks_after_its_consumer_has_joined(any_kafka: Kafka) -> None:
-    """The child uses and closes its copy; the group does not notice. The child ends, and can have its own consumer."""
+    """The child uses and closes its copy, without effect on the group. The child can make a consumer of its own."""
     topic = any_kafka.create_topic(unique("topic"), 4)
     command = [sys.executable, "-P", str(FORKING), any_kafka.bootstrap_servers, unique("forks"), topic]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -37,7 +37,9 @@ def test_a_process_forks_after_its_consumer_has_joined(any_kafka: Kafka) -> None
 
 
 def test_a_native_call_keeps_the_interpreter(any_kafka: Kafka, start_member: StartMember, trace: Trace) -> None:
-    """After a few heartbeats: no effect. After more than a session: expelled, `on_lost` once, then a member again."""
+    """For a few heartbeats: no effect. For more than a session: the member is expelled, `on_lost` is called once, and
+    the consumer becomes a member again.
+    """
     group, topic = unique("holds"), any_kafka.create_topic(unique("topic"), 6)
     partitions = {(topic, number) for number in range(6)}
     stays = start_member(ConfluentMember, "stays", any_kafka, group)

@@ -20,7 +20,8 @@ from support.raw_group import NONE, REBALANCE_IN_PROGRESS, UNKNOWN_SERVER_ERROR,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The plan's size may be so much too large: it allows for the longest name of a strategy, and for long length fields.
+# The plan's size may exceed the record by so many bytes: it assumes the longest name of a strategy, and long fields
+# for lengths.
 SLACK = 32
 
 CLIENTS = ("c0", "c1", "c2", "c3")
@@ -28,7 +29,7 @@ HOST = "/127.0.0.1"
 
 
 class Group:
-    """A `RawGroup` whose members remember their assignments, as a client's members do."""
+    """A `RawGroup` whose members keep their assignments, like the members of a client."""
 
     def __init__(self, kafka: Kafka, topics: dict[str, int]) -> None:
         self.topics = topics
@@ -120,7 +121,7 @@ def test_a_group_that_does_not_fit_is_named_and_works_once_the_limit_is_raised(o
     assert error == NONE
     assert 200_000 * 4 < plan.record_bytes < 0.9 * DEFAULT_RECORD_LIMIT
 
-    # Now the members claim their partitions, so that each partition is in the record twice.
+    # In the second generation the members claim their partitions: the record contains each partition twice.
     expected = r"bytes of the 1,048,588 .* raise max\.message\.bytes of the topic __consumer_offsets"
     with pytest.warns(RecordSizeWarning, match=expected):
         error, plan = group.rebalance()

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
     from support.broker import ApacheKafka
 
-# The broker's clock is this machine's. Its log counts whole milliseconds, and so does the membership.
+# The broker uses the clock of this machine. Its log and the membership have times in whole milliseconds.
 _ROUNDING_S = 0.003
 _LINE = re.compile(r"^(\d\d:\d\d:\d\d\.\d{3}) .*?(Preparing to rebalance|Stabilized|Assignment received).*", re.M)
 
 
 def seconds_of(text: str) -> float:
-    """A time of day of the last hours, in seconds since 1970."""
+    """A time of day within the last 24 hours, in seconds since 1970."""
     now = datetime.now()
     at = datetime.combine(now.date(), time.fromisoformat(text))
     return (at if at <= now else at - timedelta(days=1)).timestamp()
 
 
 class Told:
-    """What the broker's log says of a group: when each generation was prepared, stabilized and assigned, and why."""
+    """The broker's log of one group: when each generation was prepared, stabilized and assigned, and why."""
 
     def __init__(self, kafka: ApacheKafka, group: str) -> None:
         self.prepared: dict[int, tuple[float, str]] = {}
@@ -42,7 +42,7 @@ class Told:
             generation = int(numbers[1])
             match line[2]:
                 case "Preparing to rebalance":
-                    # The line has the generation that ends.
+                    # The line contains the generation that ends.
                     self.prepared.setdefault(generation + 1, (at, line[0]))
                 case "Stabilized":
                     self.stabilized[generation] = at
@@ -51,7 +51,7 @@ class Told:
 
 
 def check(report: RebalanceReport, told: Told, *, joins: bool) -> None:
-    """The report of a generation against the log. `joins`: whether the member was not in the group before."""
+    """Checks the report of a generation against the log. `joins`: whether the member was not in the group before."""
     assert report.generation is not None
     assert report.began is not None
     assert report.ended is not None
@@ -63,7 +63,7 @@ def check(report: RebalanceReport, told: Told, *, joins: bool) -> None:
     else:
         assert prepared - _ROUNDING_S <= report.began <= stabilized + _ROUNDING_S
     assert assigned - _ROUNDING_S <= report.ended
-    # Nobody had a partition between the answers to JoinGroup and the assignment.
+    # No member owned a partition between the answers to JoinGroup and the assignment.
     assert report.without_partitions >= assigned - stabilized - _ROUNDING_S
     assert report.without_partitions <= report.ended - min(prepared, report.began) + _ROUNDING_S
     for topic, partitions in report.gained.items():

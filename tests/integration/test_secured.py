@@ -44,7 +44,7 @@ def ready(driver: Driver, host: str | None = None) -> Connection:
 
 
 def ask(driver: Driver, connection: Connection, correlation: int) -> dict[str, Any]:
-    """A request that needs an authenticated connection: for the topics."""
+    """Requests the metadata of the topics, which needs an authenticated connection."""
     connection.send(_core.encode_metadata(9, correlation, "test", None))
     return dict(_core.decode_metadata(9, correlation, driver.frame()))
 

@@ -30,7 +30,7 @@ def keys() -> list[bytes | None]:
 
 
 def by_java(key: bytes) -> int:
-    """Java's rule, from kafka-python's code."""
+    """Java's rule, computed by kafka-python."""
     hash: int = java_murmur2(key)
     return (hash & 0x7FFFFFFF) % PARTITIONS
 

@@ -41,7 +41,7 @@ class _Switched:
         self.topics = {kafka.create_topic(unique("t"), count): count for count in _counts(self.draw)}
 
     def begin(self, opened: ExitStack) -> None:
-        """Its members join, and get their partitions."""
+        """The members join, and are assigned their partitions."""
         kafka, draw, number = self.kafka, self.draw, self.number
         assignor: Any = STRATEGIES[number % len(STRATEGIES)]()
         clients = [f"c{each}" for each in range(draw.between(1, 6))]
@@ -59,7 +59,7 @@ class _Switched:
         return read_snapshot({"bootstrap.servers": self.kafka.bootstrap_servers}, [self.group_id])
 
     def predict(self) -> int:
-        """How many partitions `migrate` says that the first member of the new protocol moves."""
+        """The number of partitions that the first member of the new protocol moves, according to `migrate`."""
         taken = self.taken()
         (found,) = migrate(taken, self.group_id, assignor="uniform").groups
         assert found.change is not None
@@ -88,7 +88,7 @@ class _Switched:
             consumer.close()
 
     def planned(self) -> list[ConsumerMember] | None:
-        """The members, once there is one more and the broker has planned."""
+        """The members, if there is one more and the broker has planned; else None."""
         try:
             found: GroupSnapshot = self.taken().groups[self.group_id]
         except ClusterError:
@@ -111,7 +111,7 @@ def _consumer(kafka: Kafka, group_id: str) -> confluent_kafka.Consumer:
 
 
 def _wait_until_the_coordinator_knows(kafka: Kafka, topics: Mapping[str, int]) -> None:
-    """A coordinator follows the cluster's metadata later than a client: a topic that it has not met is nobody's."""
+    """A coordinator gets new metadata later than a client, and assigns no topic that it does not know yet."""
     consumer = _consumer(kafka, unique("all-topics"))
     try:
         consumer.subscribe(list(topics))
@@ -146,6 +146,6 @@ def test_the_moves_at_the_switch_are_those_that_migrate_predicts(consumer_protoc
             group.begin(opened)
             told.append((number, group.predict(), group.switch()))
     assert [(number, predicted) for number, predicted, _ in told] == [(number, moved) for number, _, moved in told]
-    # Not only groups in which nothing moves.
+    # In most of the groups some partition must move.
     assert sum(moved > 0 for _, _, moved in told) > GROUPS // 2
     print("predicted and moved:", told)

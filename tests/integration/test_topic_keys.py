@@ -100,7 +100,7 @@ def test_topics_without_keys_are_bad_input(any_kafka: Kafka) -> None:
 def test_partitions_whose_leader_is_not_there_yet(
     embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, refusals: int
 ) -> None:
-    """They are asked again until the time is over: a real broker names a new topic before its leader serves it."""
+    """The request is repeated until the time is over: a real broker lists a new topic before its leader serves it."""
     left = [refusals]
 
     class Electing(confluent_kafka.Consumer):
