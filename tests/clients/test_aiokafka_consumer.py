@@ -1,4 +1,4 @@
-"""Our consumer on aiokafka: what the client's own coordinator cannot do, errors, and reports."""
+"""Our consumer on aiokafka: abilities that the client's own coordinator lacks, errors, and reports."""
 
 from __future__ import annotations
 

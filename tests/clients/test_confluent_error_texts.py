@@ -1,4 +1,4 @@
-"""Errors whose texts contain a broker's words: no error is lost for its text, and every text is printable."""
+"""Errors whose texts contain a broker's words: no error is lost because of its text, and every text is printable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_assignors.clients.confluent import Consumer
 from support.silence import member_of
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
-# The client's errors accept neither the first nor the last of these characters. The second would control a terminal.
+# The text of a client's error may contain neither `\0` nor `\ud800`. `\x1b` would control a terminal.
 STRANGE = "no protocol 'a\0\x1b[2J\ud800'"
 PRINTED = r"no protocol 'a\x00\x1b[2J\ud800'"
 

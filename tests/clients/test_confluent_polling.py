@@ -153,7 +153,7 @@ def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -> None:
-    """A tight loop looks the method up once, before an assignment. The consumer has the native one only later."""
+    """A tight loop looks the method up once, before the assignment; only a later look-up gives the native method."""
     topic, partitions = topic_of(crowd, 2, 1000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest", "partition.assignment.strategy": "sticky"}) as consumer:

@@ -1,4 +1,4 @@
-"""The settings of a group that the broker plans (KIP-848): what each client refuses before anything is sent."""
+"""The settings of a group that the broker plans (KIP-848): which of them a client refuses before any request."""
 
 from __future__ import annotations
 

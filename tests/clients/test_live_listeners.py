@@ -19,7 +19,7 @@ Events = list[tuple[str, list[int]]]
 
 
 class Noting:
-    """The two callbacks of a listener by difference."""
+    """Notes the calls of the two callbacks of a `RebalanceDiffListener`."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

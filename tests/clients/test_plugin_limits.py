@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.clients import RebalanceReport
 
-# A request for metadata is nearly always under way, so also while the new leader plans for the first time.
+# With these values a metadata request is nearly always under way, also while the new leader plans for the first time.
 METADATA_AGE_MS, METADATA_DELAY = 100, 0.3
 
 

@@ -103,7 +103,7 @@ def test_every_member_reports_its_share_and_the_leader_the_plan(group: Reporting
         # A follower's client does not show when JoinGroup was answered.
         assert dict(theirs.without_owner) == {}
     if group.is_cooperative:
-        # The second rebalance hands out what the first one revoked.
+        # The second rebalance assigns the partitions that the first one revoked.
         assert sum(map(len, theirs.gained.values())) == 0
         assert [sum(map(len, each.gained.values())) for each in group.reports[b] if each.gained] == [2]
 

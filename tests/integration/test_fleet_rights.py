@@ -1,5 +1,5 @@
-"""A user without rights to some groups and topics, on a real broker with its own authorizer: a part of the fleet, which
-says what is missing, in the command and in the exporter."""
+"""A user without rights to some groups and topics, on a real broker with its own authorizer. The command and the
+exporter show the rest of the fleet, and name the missing parts."""
 
 from __future__ import annotations
 

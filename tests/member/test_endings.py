@@ -71,7 +71,7 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: len({*first.read, *second.read}) == 10, "all is read")
     away = set(first.held)
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
-    # The member joins again in the turn that calls `on_lost`. Its own thread makes the report.
+    # The member joins again in the turn that calls the listener for the loss. Its own thread makes the report.
     reports.clear()
     readers.until(lambda: first.told("lost"), "it is told", first)
     assert first.told("lost") == [away]
@@ -98,7 +98,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
         for partition in partitions:
             reader.pause(partition)
     if state == "joining":
-        # The other consumer joins. The first one is not polled, so it does not take part in the rebalance.
+        # The other consumer joins. The test polls neither of the two.
         other = eager.add().follow(topic)
         time.sleep(0.6)
     if state == "lost":
@@ -113,7 +113,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
     assert time.monotonic() - started < 5
     assert reader.held == set()
     held = state in ("assigned", "paused", "joining", "unsubscribed")
-    # On a loop the member takes part in the rebalance while it closes. A further call revokes its new partitions.
+    # On a loop the member takes part in the rebalance without polls. A second call may revoke its new partitions.
     assert reader.told("revoked")[:1] == ([partitions] if held else [])
     if state == "joining":
         eager.until(lambda: other.held == partitions, "the other has all", other)

@@ -107,7 +107,7 @@ def test_14_a_group_that_is_forbidden_is_told_once(group: Readers, own: Embedded
 
 
 def test_18_an_expelled_member_starts_again_at_the_commits(group: Readers, own: EmbeddedKafka) -> None:
-    """Other members may have read on meanwhile, so the member discards its positions. `on_lost` is called once."""
+    """Other members may have read on meanwhile, so the member discards its positions. The loss is reported once."""
     topic, partitions = group.topic(2, 10)
     reader = group.add(session_timeout_ms=2000).follow(topic)
     group.until(lambda: len(reader.read) == 20, "all is read")

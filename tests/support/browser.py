@@ -179,7 +179,7 @@ class Browser:
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def pdf(self) -> bytes:
-        """The page as it is printed, on the paper that it asks for."""
+        """The page as it is printed, with the paper size of its style sheet."""
         printed = self._call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
         return base64.b64decode(printed["data"])
 

@@ -37,10 +37,10 @@ class Request:
     """A request of the group that waits for its answer.
 
     Attributes:
-        api: its key.
-        version: of the request.
+        api: the API key.
+        version: the version of the request.
         connection: the number of the connection on which it came.
-        correlation: its id.
+        correlation: the correlation id.
         client: the client's id, which is the name of the member.
         member_id: as the client gave it; empty in the first JoinGroup of a membership.
         instance_id: of a static member.

@@ -133,7 +133,7 @@ class Crowd:
         """Polls until the consumers own the partitions, each partition once, and `on_assign` of all was called in one
         generation.
 
-        A cooperative member that already has its partitions gets a call of `on_assign` without partitions first.
+        A cooperative member whose partitions all stay gets `on_assign` without partitions, which counts here.
         """
         members = consumers or tuple(self.consumers)
 

@@ -28,7 +28,7 @@ def toolchain() -> dict[str, str]:
 
 
 def cargo(*arguments: str, **environ: str) -> str:
-    """Run cargo in a folder of its own, and return what it prints.
+    """Run cargo with a target folder of its own, and return its output.
 
     Raises:
         AssertionError: it failed; the message has its output.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
 _WAIT_MS = 200
-# The most records in one line. With automatic commits each record has a line of its own (see above).
+# The most records in one line of `iteration` and `getone`. With automatic commits each record has its own line there.
 _BATCH = 200
 # Seconds between two attempts to start without a broker, and between two checks for a command.
 _AGAIN = 0.5

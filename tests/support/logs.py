@@ -1,4 +1,4 @@
-"""What the package logged during a test, without what other libraries log at the same time."""
+"""The log records of the package during a test, without those of other libraries."""
 
 from __future__ import annotations
 

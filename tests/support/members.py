@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from support.trace import Event, Trace
 
 Strategy = Literal["sticky", "cooperative-sticky", "consumer"]
-"""What members plan with; `consumer` is the consumer protocol (KIP-848), in which the broker plans."""
+"""The strategy of members; `consumer` is the consumer protocol (KIP-848), in which the broker plans."""
 
 JAVA_ASSIGNORS = {
     "sticky": "Member$TracedStickyAssignor",

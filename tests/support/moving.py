@@ -1,4 +1,4 @@
-"""A group that is moved between protocols while records flow: its readers, each in a thread, and what each has read."""
+"""A group that is moved between protocols while records flow: its readers, each in a thread, and their records."""
 
 from __future__ import annotations
 

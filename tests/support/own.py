@@ -28,7 +28,7 @@ class Sparing(CustomAssignor):
 
 
 class Gathering(CustomAssignor):
-    """Everything goes to the last member that subscribes to it; cooperative."""
+    """Assigns all partitions of a topic to the last member that subscribes to it; cooperative."""
 
     name = "gathering"
     cooperative = True
@@ -52,7 +52,7 @@ class Failing(CustomAssignor):
 
 
 class Failover(CustomAssignor):
-    """The first member alphabetically reads everything; the others wait."""
+    """Assigns everything to the first member in alphabetical order; the others wait."""
 
     name = "failover"
 

@@ -36,7 +36,7 @@ def executable() -> str | None:
 
 
 def promtool(*arguments: str | Path) -> str:
-    """What promtool prints; it must succeed."""
+    """The output of promtool, which must succeed."""
     if executable() is None:
         pytest.fail(MISSING)
     done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, timeout=60)
