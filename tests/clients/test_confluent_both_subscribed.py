@@ -161,7 +161,7 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
 
 @BOTH_WAYS
 def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str) -> None:
-    """If the leader subscribes again, the group rebalances. If another member does, it does not."""
+    """If the leader subscribes again, the group rebalances. If a follower does, the group does not."""
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)

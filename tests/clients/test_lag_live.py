@@ -79,7 +79,7 @@ def by_the_rule(plan: Plan, lags: Lags, **options: Any) -> dict[str, dict[str, l
 @KINDS
 @pytest.mark.parametrize("reset", LAGS)
 def test_every_state_of_a_partition(crew: Crew, kind: Any, reset: str) -> None:
-    """The lags follow the reset rule of the consumer. With "none" a partition without a commit makes it fail."""
+    """The lags follow the reset rule of the consumer. With "none" the consumer fails without a commit."""
     topic, crew.group = in_every_state(crew.kafka)
     member = hire(crew, kind, topic, auto_offset_reset=reset)
     wait(lambda: bool(member.report and member.report.gained), "a share")

@@ -40,7 +40,7 @@ STRATEGIES: dict[str, Any] = {
 
 
 def there_and_back(kafka: Kafka, name: str, strategy: Any, *, mixed: bool = False) -> str:
-    """Moves a group with this strategy to the new protocol and back, one member at a time. Returns its name and its records.
+    """Moves a group with this strategy to the new protocol and back, one member at a time. Returns a summary.
 
     `mixed`: beside our consumer for kafka-python there is ours for confluent-kafka.
     """

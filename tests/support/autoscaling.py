@@ -283,7 +283,7 @@ class Simulation:
                 most = {name: min(self.waiting(name, until), rate * there[name] // 1000) for name in own}
                 left = rate * max(there.values(), default=0) // 1000
                 open_ = sorted(own, key=lambda name: (most[name], name))
-                # A partition with at most an equal part of the rate is read to its end; the others share the rest.
+                # Reads a partition to its end if it has at most an equal part of the rate; the others share the rest.
                 while open_ and most[open_[0]] <= left // len(open_):
                     new_read[open_[0]] = most[open_[0]]
                     left -= most[open_.pop(0)]

@@ -312,7 +312,7 @@ class _PortTakenError(RuntimeError):
     """The address was in use when the broker started."""
 
 
-# Each internal topic has one partition, and a group's first rebalance has no delay: tests would wait for more.
+# Each internal topic has one partition, and a group's first rebalance has no delay, so that tests wait less.
 # `controller.quorum.voters` instead of the newer bootstrap servers: the formatted log directory then contains no port,
 # so that one copy of it serves every start.
 _SETTINGS: dict[str, str] = {
