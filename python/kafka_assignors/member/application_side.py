@@ -54,7 +54,7 @@ class ApplicationSide:
         fetcher: the member that fetches committed offsets. The first subscription makes it the `member`. None before
             the first request for offsets and the first subscription.
         holds_back: whether no record may be handed out: an eager rebalance took all partitions away, and the new ones
-            are not there yet.
+            are not assigned yet.
         has_left: whether the member has left for good.
         leaves_later: whether `close` was called within a turn. The client closes when that turn is over.
         within: the event of the listener's call that is under way, or None.
@@ -90,7 +90,7 @@ class ApplicationSide:
         self._lock = threading.RLock()
         self._starting = threading.RLock()
         self._busy = False
-        # What the listener of an assignment wants to read; None for everything.
+        # The partitions that the listener of an assignment chose to read; None for all of them.
         self._chosen: dict[Partition, Position | None] | None = None
         # The member id and the generation of the latest assignment.
         self._latest: tuple[str, int] = ("", -1)
@@ -98,7 +98,7 @@ class ApplicationSide:
 
     @property
     def subscribed(self) -> bool:
-        """Whether the consumer has ever subscribed. If not, the client's reading is its own matter."""
+        """Whether the consumer has ever subscribed. If not, the client alone decides what it reads."""
         return self.member is not None
 
     @property
@@ -152,7 +152,7 @@ class ApplicationSide:
             return None, timeout
         timeout = min(timeout, max(0.0, member.session_left))
         if not self.assigned.is_read:
-            # With a timeout of 0 a client still looks after its connections, and calls its own callbacks.
+            # With a timeout of 0 a client still serves its connections, and calls its own callbacks.
             return 0.0, timeout
         left = member.news_due - time.monotonic()
         if left > 0:
@@ -187,16 +187,16 @@ class ApplicationSide:
         Raises:
             OptionError: the files that TLS needs cannot be used.
         """
-        # Not under the lock of a turn, which a listener holds. A listener may subscribe from another thread, as in
-        # asyncio.
+        # Not under `_lock`: a turn holds it while the listener runs. A listener that subscribes from another thread, as
+        # in asyncio, would wait for ever.
         with self._starting:
             self._listener = listener
             if self.member is None:
                 self.member = self.commits.member = self.ensure_fetcher()
-            # Without a listener nobody hears of it, and the group need not wait for the next turn.
+            # Without a listener an empty revocation calls nothing, so the group need not wait for the next turn.
             self.member.tells_always = self._config.tells_every_rebalance and listener is not None
             self.member.subscribe(topics, expressions)
-            # The member's own first call may have come before `self.member` was set, and had no effect then.
+            # The member's thread may have called `wake` before `self.member` was set; that call had no effect.
             self._wake()
 
     def ensure_fetcher(self) -> Member:
@@ -216,9 +216,10 @@ class ApplicationSide:
         """Takes a turn on this thread. Does nothing within another turn.
 
         Args:
-            can_report: whether the caller hands an error to the application before anything else happens. Then the turn
-                ends after the first one, as clients return an error before they call the listener because of it. If
-                not, the turn goes on, but for the end of the poll interval, which waits for a turn that can report.
+            can_report: whether the caller hands an error to the application before anything else happens. If so, the
+                turn ends after the first error, as clients return an error before they call the listener because of it.
+                If not, the turn goes on after an error; only `max-poll-exceeded` stays in the mailbox, for a turn that
+                can report.
         """
         with self._lock:
             if self._busy or not (self.mailbox or time.monotonic() >= self._next_commit):
@@ -288,11 +289,11 @@ class ApplicationSide:
         return False
 
     def run(self, function: Any) -> None:
-        """Calls a function of the client in a turn, after the work that waits already. Any thread may ask."""
+        """Calls a function of the client in a turn, after the work already in the mailbox. Any thread may call this."""
         self.mailbox.put({"action": "run", "function": function})
 
     def _started(self, item: Mapping[str, Any]) -> bool:
-        """Starts partitions at their committed offsets. Those whose offset is missing are asked for again."""
+        """Starts partitions at their committed offsets. Offsets that the answer lacks are requested again."""
         known: dict[Partition, Position] = {}
         asked = self.commits.fetched(item["id"])
         refused = item["error_code"]
@@ -380,7 +381,7 @@ class ApplicationSide:
             yield from self._call("assigned", added, failures)
         chosen, self._chosen = self._chosen, None
         if self.strategies.cooperative:
-            # The application chooses among the new partitions only. It goes on with those that it reads.
+            # The application chooses among the new partitions only. The partitions that it already reads go on.
             chosen = dict.fromkeys(kept) | (dict.fromkeys(added) if chosen is None else chosen)
         with _noting(failures):
             missing = self.assigned.start(chosen)
@@ -406,10 +407,12 @@ class ApplicationSide:
         return self.assigned.read | (self._chosen or {}).keys()
 
     def reassign(self, partitions: Mapping[Partition, Position | None], *, incremental: int = 0) -> None:
-        """Changes what is read by the application's own wish, between rebalances. The group is not told.
+        """Changes the partitions that the client reads, as the application asks between rebalances.
+
+        The group's assignment stays the same.
 
         Args:
-            partitions: which, and from where if the application says so.
+            partitions: the partitions, each with its starting position if the application gives one.
             incremental: 1 to add them, -1 to take them away, 0 for these and nothing else.
         """
         assigned = self.assigned
@@ -435,8 +438,8 @@ class ApplicationSide:
             timeout: how many seconds it may take; `times.CLOSE` by default and at most.
 
         Returns:
-            False within a turn, whose listener holds up what `close` would wait for. Then `leaves_later` is set, and
-            the client closes after the turn.
+            False within a turn: the member cannot leave before the turn's listener returns. Then `leaves_later` is set,
+            and the client closes after the turn.
 
         Raises:
             Exception: what a listener raised, after the member has left.
@@ -504,7 +507,7 @@ class _Weakly:
 
 @contextlib.contextmanager
 def _noting(failures: list[BaseException]) -> Iterator[None]:
-    """Notes an exception instead of raising it: what follows must be done all the same, or the group would wait."""
+    """Notes an exception instead of raising it: the next steps must be taken all the same, or the group would wait."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The partitions that a consumer is assigned, and what the client is told to read of them.
+"""The partitions that a consumer is assigned, and those that its client reads.
 
                missing committed offset                      eager rebalance
     assigned ────────────► waiting ──────────► read ◄──────────────────────────────► parked
@@ -6,7 +6,7 @@
                                                  └────────────► dropped ◄───────────┘
 
 Everything here runs in the turn. The client keeps the position and the fetched records of a partition that stays, in
-any rebalance: one that is parked stays in its assignment.
+any rebalance: a parked partition stays in the client's assignment.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class AssignedPartitions:
 
     Args:
         path: the client.
-        auto_store: whether positions are what is committed. If not, only stored offsets are.
+        auto_store: whether positions are committed. If not, only stored offsets are committed.
 
     Attributes:
-        owned: the assigned partitions, as the application's listener has them.
+        owned: the assigned partitions, as the application's listener was called for them.
         waiting: those whose starting offset is not known yet.
         stored: offsets that the application stored.
-        paused: those that the application has paused. They stay so in any rebalance, if they stay.
+        paused: those that the application has paused. They stay paused through every rebalance that does not take them
+            away.
     """
 
     def __init__(self, path: DataPath, *, auto_store: bool) -> None:
@@ -49,9 +50,10 @@ class AssignedPartitions:
         self._parked: set[Partition] = set()
         # Partitions that the application assigned by itself. The group may have assigned them to another member.
         self._foreign: set[Partition] = set()
-        # What the client reads.
+        # The client's assignment.
         self._assignment: frozenset[Partition] = frozenset()
-        # What of it is to be in the next one. It is less while the listener of an assignment is called.
+        # The part of `_assignment` that the client's next assignment keeps. Smaller only from `take` to `start`, while
+        # the listener is called.
         self._stays: frozenset[Partition] = frozenset()
 
     @property
@@ -66,7 +68,7 @@ class AssignedPartitions:
 
     @property
     def reading(self) -> set[Partition]:
-        """The owned partitions whose records may come: none that waits or is paused."""
+        """The owned partitions whose records may arrive: those that neither wait nor are paused."""
         return self.owned - self.waiting - self.paused
 
     @property
@@ -115,7 +117,7 @@ class AssignedPartitions:
             self.stored.pop(partition, None)
 
     def take(self, owned: Iterable[Partition], *, spares: bool) -> None:
-        """Takes a new assignment. The client is told by `start`, after the listener.
+        """Takes a new assignment. `start` passes it to the client, after the listener was called.
 
         Args:
             owned: the assignment.
@@ -133,8 +135,8 @@ class AssignedPartitions:
         """Starts to read the assigned partitions, and goes on with the parked ones.
 
         Args:
-            chosen: the partitions that the application wants to read, and from where if it says so. None reads all of
-                them from the group's commits.
+            chosen: the partitions that the application wants to read, each with its starting position if the
+                application gives one. None reads all of them from the group's commits.
 
         Returns:
             The partitions for which the committed offset has to be fetched.
@@ -156,7 +158,7 @@ class AssignedPartitions:
         return missing
 
     def replace(self, partitions: Mapping[Partition, Position | None]) -> set[Partition]:
-        """Reads these partitions and no others, by the application's own wish between rebalances.
+        """Reads these partitions and no others, as the application asks between rebalances.
 
         Returns:
             As `start`.
@@ -192,7 +194,7 @@ class AssignedPartitions:
         self._assign(self._stays - gone)
 
     def begin(self, committed: Mapping[Partition, Position]) -> None:
-        """Starts waiting partitions at the group's commits; an offset of -1 is none."""
+        """Starts waiting partitions at the group's commits; an offset of -1 means no commit."""
         starts: dict[Partition, Position | None] = {}
         for partition, position in committed.items():
             if partition not in self.waiting:
@@ -206,7 +208,7 @@ class AssignedPartitions:
             self._assign(self._stays | starts.keys(), starts)
 
     def start_at(self, partition: Partition, position: Position) -> bool:
-        """Starts a waiting partition here, as the application wants. Returns False if the partition does not wait."""
+        """Starts a waiting partition at a position of the application. Returns False if the partition does not wait."""
         if partition not in self.waiting:
             return False
         self._assign(self._stays | {partition}, {partition: position})
@@ -259,7 +261,7 @@ class AssignedPartitions:
         }
 
     def left(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
-        """The offsets to commit when partitions are revoked: the last ones read or stored, also below the commit."""
+        """The offsets to commit when partitions are revoked: the last read or stored, even below the last commit."""
         return {
             partition: position
             for partition, position in self._positions().items()

@@ -1,4 +1,4 @@
-"""What stands in the place of the strategies in a group that the broker plans (KIP-848): reports, and no plan."""
+"""The counterpart of `Strategies` in a group that the broker plans (KIP-848): it reports rebalances, and plans none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BrokerPlanned:
         group_id: the group.
 
     Attributes:
-        cooperative: True: a member keeps what does not move.
+        cooperative: True: a member keeps the partitions that do not move.
         last_plan: None.
     """
 
@@ -38,7 +38,7 @@ class BrokerPlanned:
         on_rebalance: Callable[[RebalanceReport], object] | None,
         group_id: str = "",
     ) -> None:
-        # The group's assignor is the one with the most votes, and no answer to a member names it.
+        # The broker uses the assignor with the most votes, and no answer names it. So reports name this member's vote.
         self._assignor = remote_assignor or ""
         self._on_rebalance = on_rebalance
         self._reporter = RebalanceReporter(group_id)
@@ -70,7 +70,7 @@ class BrokerPlanned:
 
         Args:
             protocol: not used; the broker names no assignor.
-            assignment: not used; the broker sends no assignment of a client.
+            assignment: not used; there are no bytes of a leader.
             generation: the member's epoch.
             owned: the partitions of the member now.
             course: how the change went; None if that is not known.

@@ -48,10 +48,10 @@ _OF_TRIGGER: Mapping[str, Cause] = {
     "revoked": "partitions-revoked",
     "leader-returned": "leader-returned",
 }
-# What made the leader join, if the group is the same as before.
+# The cause by the trigger of the leader's own join. It counts only if the leader finds no other difference.
 _OF_LEADER: Mapping[str, Cause] = {"topics": "replicas-moved", "asked": "leader-returned"}
 _VERSION, _COUNT, _LENGTH = 2, 4, 2
-# Members of a group mostly have the same topics, so only so many lists are compared with a member's bytes.
+# Most members of a group subscribe to the same topics, so a member's bytes are compared with the latest lists only.
 _LISTS = 8
 
 
@@ -60,7 +60,8 @@ def causes_of(trigger: str, compared: Iterable[Cause] | None) -> tuple[Cause, ..
 
     Args:
         trigger: what made this member join, as the core names it.
-        compared: what the leader has found; None if this member did not lead, or has nothing to compare with.
+        compared: the differences that the leader found; None if this member did not lead, or did not plan the
+            generation before.
     """
     found = set(compared or ())
     if trigger in _OF_TRIGGER:
@@ -82,13 +83,15 @@ class Comparison:
     def of(
         self, generation: int | None, members: Sequence[JoinedMember], counts: Mapping[str, int], plan: Plan
     ) -> set[Cause] | None:
-        """What differs from the generation before, and takes note of this one. O(members) while topics do not change.
+        """The differences from the generation before. Remembers this generation for the next call.
+
+        O(members) while topics do not change.
 
         Args:
-            generation: the one that was planned; None if the client does not show it.
+            generation: the planned generation; None if the client does not show it.
             members: as for `perform_assignment`.
             counts: the existing topics of all members, and how many partitions they have.
-            plan: of the generation.
+            plan: the plan of the generation.
 
         Returns:
             None if the leader did not plan the generation before this one.
@@ -124,7 +127,10 @@ class Comparison:
 
 
 def _key(member: JoinedMember) -> tuple[str, bool]:
-    """Who it is, and whether it is static: such a member has a new id after each restart."""
+    """The member's identity, and whether it is static.
+
+    A static member has a new member id after each restart, so its `group.instance.id` identifies it.
+    """
     instance_id = member[1] if len(member) == 3 else None
     return (member[0], False) if not instance_id else (str(instance_id), True)
 
@@ -134,7 +140,7 @@ def _topics(metadata: bytes, lists: list[bytes]) -> bytes:
 
     Args:
         metadata: a ConsumerProtocolSubscription.
-        lists: those that were found already. A new one is added.
+        lists: the different lists found so far. A new list is appended.
     """
     for known in lists[-_LISTS:]:
         if metadata.startswith(known, _VERSION):

@@ -58,8 +58,8 @@ class Commits:
         """Commits without waiting; `DataPath.commit_done` gets the outcome, with this context.
 
         Args:
-            offsets: what; nothing happens if it is empty.
-            context: whatever the client wants with the outcome.
+            offsets: the offsets to commit; nothing happens if there are none.
+            context: any object of the client.
             timeout: how many seconds to try; the timeout of requests by default.
         """
         if offsets and self.member is not None:
@@ -72,7 +72,7 @@ class Commits:
         """Commits, and waits for the outcome on this thread.
 
         Args:
-            offsets: what.
+            offsets: the offsets to commit.
             timeout: how many seconds to try; the timeout of requests by default.
 
         Returns:
@@ -128,7 +128,7 @@ class Commits:
 
         Args:
             member: the member that asks. It need not be in its group.
-            partitions: which.
+            partitions: the partitions.
             timeout: in seconds; no limit if it is None or negative.
 
         Returns:
@@ -151,8 +151,8 @@ class Commits:
         assert self.member is not None
         wanted = set(partitions)
         for earlier in self._wanted.values():
-            # The earlier answer may be too old: the partition went and came back, and its owner in between may have
-            # committed.
+            # The earlier answer may be too old: the partition was revoked and assigned again, and its owner in between
+            # may have committed.
             earlier -= wanted
         ident = self.member.fetch(by_topic(wanted), self._timeout)
         self._wanted[ident] = wanted

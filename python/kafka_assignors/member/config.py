@@ -16,7 +16,11 @@ __all__ = ["ON_BROKER_ASSIGNOR", "GroupProtocol", "MemberConfig", "OnBrokerAssig
 
 OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on", "migrate"]
 ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on", "migrate")
-"""The reactions: an error; the broker's plan; the same, and a leader leaves the broker free to convert the group."""
+"""The reactions to a group that the broker plans.
+
+`fail` reports an error. `carry-on` follows the broker's plan. `migrate` does so too, and a leader's assignments let the
+broker convert the group.
+"""
 GroupProtocol: TypeAlias = Literal["classic", "consumer"]
 
 
@@ -32,19 +36,19 @@ class MemberConfig:
         rack: of this consumer, or None.
         session_timeout_ms: how long the group waits for a heartbeat.
         heartbeat_interval_ms: between two heartbeats.
-        max_poll_interval_ms: how long the application may do without asking for records.
+        max_poll_interval_ms: the longest time between two polls of the application.
         rebalance_timeout_ms: how long the group waits for this member in a rebalance; None is `max_poll_interval_ms`.
         metadata_refresh_ms: how often topics are looked up; never below 1.
         retry_backoff_ms: the first pause before a request is tried again.
         retry_backoff_max_ms: the longest.
         auto_commit: whether positions are committed automatically.
-        auto_commit_interval: the interval of that; 0 commits only at revocations.
-        auto_store: whether positions are what is committed. If not, only offsets that the application stores are.
+        auto_commit_interval: between two automatic commits; 0 commits only at revocations.
+        auto_store: whether positions are committed. If not, only offsets that the application stores are committed.
         on_rebalance: the user's callback for a `RebalanceReport`.
         on_broker_assignor: the reaction to a group that the broker assigns (KIP-848), and whether a leader's
             assignments keep a broker from converting the group: all but `migrate` do.
-        tells_every_rebalance: whether a listener hears of each eager rebalance, also if there is nothing to revoke, as
-            at the first one.
+        tells_every_rebalance: whether the listener is called in each eager rebalance, even if no partition is revoked,
+            as in the first one.
         group_protocol: `consumer` for a group that the broker plans (KIP-848). Then `assignors`, `on_broker_assignor`,
             `rebalance_timeout_ms` and `heartbeat_interval_ms` have no effect, and after `session_timeout_ms` without
             an answer the member counts its partitions as lost.

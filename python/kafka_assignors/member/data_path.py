@@ -1,4 +1,5 @@
-"""`DataPath`: what a client does for a membership that is not its own. It reads records; all else is this room's.
+"""`DataPath`: what a client does for our membership in place of its own. The client reads records; this package does
+all else.
 
     application_side.py     assign · hold · positions · call · commit_done · fail ───►  the client     in the turn
     membership.py           wake ────────────────────────────────────────────────────►               from its own thread
@@ -46,11 +47,11 @@ class ClientAssignment:
     Attributes:
         partitions: these and no others.
         starts: where to begin. Every partition that is not read yet has one; None means that the group has no commit,
-            so the client's own reset rule finds the start. One that is read already has a start if the application has
-            chosen another position for it.
+            so the client's own reset rule finds the start. A partition that is read already has one if the application
+            has chosen another position.
         paused: those of the partitions that the application has paused, some of them before they were read.
-        is_assigned: whether a rebalance has just ended with it. If not, it is a change between two rebalances: starts
-            have become known, or partitions were taken away.
+        is_assigned: whether a rebalance has just ended with this assignment. If not, it is a change between two
+            rebalances: starts have become known, or partitions were taken away.
     """
 
     partitions: frozenset[Partition]
@@ -99,7 +100,7 @@ class Failure:
 
 
 class DataPath(Protocol):
-    """A client that reads records, in the hands of a membership of ours.
+    """A client that reads records, under the control of our membership.
 
     All methods but `wake` are called in the turn, never two at once, and must not wait for the group: its rebalance
     waits for the turn. None may begin another turn. A listener may call the consumer, so `positions` and a commit may
@@ -117,25 +118,25 @@ class DataPath(Protocol):
     def hold(self, partitions: frozenset[Partition]) -> None:
         """Hands out no record of these partitions, until the next `assign`. Positions and fetched records stay.
 
-        It comes before the listener hears that they are revoked or lost. In an eager rebalance these are all
-        partitions, and most come back with the next assignment; else they are not in it. Where the turn is the thread
-        that polls, no record can be handed out meanwhile, so there is nothing to do. `ApplicationSide.holds_back` says
-        whether an eager rebalance is under way.
+        Called before the listener is called for revoked or lost partitions. In an eager rebalance these are all
+        partitions, and most are in the next assignment; in a cooperative rebalance they are not. Where the turn is the
+        thread that polls, no record can be handed out meanwhile, so there is nothing to do.
+        `ApplicationSide.holds_back` is true while an eager rebalance is under way.
         """
 
     def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
-        """The offset after the last record that the application has got, of each partition of which it is known.
+        """The offset after the last record that the application has received, for each partition where it is known.
 
-        They are committed. So a record that was fetched, and that the application has not got, must not count.
+        These offsets are committed. So a record that was fetched but not handed to the application must not count.
         """
 
     def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> object:
-        """Calls the application's listener in the client's way.
+        """Calls the application's listener as the client does.
 
         Args:
             listener: what was given to `ApplicationSide.subscribe`; may be None.
-            event: why.
-            partitions: which; may be empty where the client's listeners hear of that.
+            event: the reason of the call.
+            partitions: the partitions; empty only where the client calls its listeners without any, too.
 
         Returns:
             Anything; an awaitable is awaited before the rebalance goes on, if the turn is a task on an event loop.
@@ -149,7 +150,7 @@ class DataPath(Protocol):
         """Takes the end of a commit for which nobody waits, in the order of the commits."""
 
     def fail(self, error: Failure | Exception) -> None:
-        """Takes an error, and keeps it until the client's way of reporting it: a message, an exception, a log record.
+        """Takes an error, and keeps it until the client can report it: as a message, an exception or a log record.
 
         An exception is one that a listener, or another method of this protocol, has raised.
         """

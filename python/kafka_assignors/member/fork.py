@@ -1,8 +1,8 @@
 """Consumers in the child of a fork: their methods raise `StateError`, and nothing that the child does reaches a group.
 
 A fork copies one thread only. The threads of the member and of the client do not exist in the child, and locks that
-they held are never released. The sockets are copied too, so bytes that the child wrote would come in between those of
-the parent.
+they held are never released. The sockets are copied too, so bytes that the child wrote would be mixed with those of the
+parent.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HandedOut"]
 
-# The most plans after the stored one that are remembered. They may not have reached the group, and each takes a few
+# The most plans that are remembered beside the stored one. They may not have reached the group, and each takes a few
 # bytes for each partition.
 _MOST = 8
 

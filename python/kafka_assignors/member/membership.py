@@ -5,8 +5,8 @@
         mailbox.take()     ◄─────────────────────────── actions
         Reply.wait()       ◄─────────────────────────── answers
 
-Both threads hand events to the core, under a lock. Only this thread carries actions out. It never calls the client,
-whose methods may wait for seconds, and heartbeats with them.
+Both threads hand events to the core, under a lock. Only this thread carries actions out. It never calls the client:
+the client's methods may block for seconds, and heartbeats would be late.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class Member:
             thread ends.
 
     Attributes:
-        tells_always: whether the application hears of each eager rebalance, also if it has nothing to give up.
+        tells_always: whether the application's listener is called in each eager rebalance, even if no partition is
+            given up.
 
     Raises:
         OptionError: the files that TLS needs cannot be used.
@@ -235,7 +236,7 @@ class Member:
 
     @property
     def is_stable(self) -> bool:
-        """Whether it is a member, and no rebalance is under way."""
+        """Whether this is a member of the group, and no rebalance is under way."""
         with self._lock:
             return bool(self._core.state()[0] == "stable")
 
@@ -243,7 +244,8 @@ class Member:
     def topics(self) -> frozenset[str]:
         """The topics of its subscription: those by name, and those that an expression matches.
 
-        In the consumer protocol only the broker knows the latter: those of which the member owns partitions count.
+        In the consumer protocol only the broker matches expressions. Then only matching topics of which the member owns
+        partitions are known.
         """
         with self._lock:
             if self._config.group_protocol == "consumer" and self._subscription.expressions:
@@ -260,7 +262,8 @@ class Member:
     def is_lost(self) -> bool:
         """Whether the partitions may belong to other members already. Then none of their records may be delivered.
 
-        That the session is over by the clock is enough, even if this member's thread has not run since.
+        When the session is over by the clock, the partitions count as lost, even if this member's thread has not run
+        since.
         """
         if not self._lost and time.monotonic() >= self._session_end:
             self._tell(self._core.tick)
@@ -280,15 +283,15 @@ class Member:
     def news_due(self) -> float:
         """The time (`time.monotonic`) from which on the group may have news for the application.
 
-        It is that of the next request of this member or of a neighbour, mostly a heartbeat. While a request is
-        unanswered or a rebalance runs, it is the time at which that began.
+        It is the time of the next request of this member or of a neighbour, mostly a heartbeat. While a request is
+        unanswered or a rebalance runs, it is the time at which the request or the rebalance began.
         """
         since = time.monotonic() - times.NEWS_OVERDUE
         others = (other.own_news_due for other in self._neighbours.members if other is not self)
         return min((self.own_news_due, *(due for due in others if due > since)))
 
     def hear(self, generation: int) -> None:
-        """Takes a neighbour's word that this generation is over."""
+        """Called when a neighbour has learnt that this generation is over."""
         self._tell(lambda now: self._core.group_rebalances(now, generation))
 
     def stop(self) -> None:
@@ -340,7 +343,7 @@ class Member:
                         self._take(event)
                         self._perform_all()
         except Exception as error:
-            # Without this the application would wait for ever for records, if we have a defect.
+            # After a defect of ours the application must not wait for records for ever.
             logger.exception("the membership thread of group %r failed", self._config.group_id)
             reason = f"the membership thread failed with {type(error).__name__}: {error}"
             self._mailbox.put({"action": "fatal", "error_code": -1, "message": reason})
@@ -361,7 +364,10 @@ class Member:
             self._session_end = float("inf") if end is None else end / 1000
 
     def _check_liveness(self) -> None:
-        """Reports polls of the application to the core before it looks at the time, so that none comes too late."""
+        """Reports a poll of the application to the core before its next `tick`.
+
+        In the other order, `tick` could expel a member that polled in time.
+        """
         now = time.monotonic()
         if now < self._next_check:
             return
@@ -374,7 +380,7 @@ class Member:
             self._tell_core(self._core.poll)
 
     def _take_place(self) -> None:
-        """Tells the core which of the neighbours this member is: they send heartbeats in turns."""
+        """Passes this member's place among its neighbours to the core: they send heartbeats in turns."""
         place = self._neighbours.place(self)
         if place != self._place:
             self._place = place
@@ -526,7 +532,7 @@ def _core_of(config: MemberConfig, strategies: Strategies | BrokerPlanned) -> _c
     if not isinstance(strategies, Strategies):
         return _core.Membership.consumer(
             **shared,
-            # As Java's: a random UUID in base64, which is the member's for the life of the process (KIP-1082).
+            # As in Java: a random UUID in base64, which identifies the member for the life of the process (KIP-1082).
             member_id=secrets.token_urlsafe(16),
             rack=config.rack,
             remote_assignor=config.group_remote_assignor,

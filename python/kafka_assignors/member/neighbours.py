@@ -9,8 +9,8 @@ seconds send one every 0.3 s, if they take turns:
 
 So the process joins after a tenth of the time, with no more heartbeats than before.
 
-A group is known by its name and its bootstrap servers, as they are written. If two clusters have the same ones, a
-member sends a heartbeat too early; nothing worse happens.
+A group is identified by its name and its bootstrap servers, as they are written. If the groups of two clusters are
+written alike, a member sends a heartbeat too early; nothing worse happens.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Neighbour(Protocol):
     """A member of a group in this process."""
 
     own_news_due: float
-    """From when on the member's own requests may bring news (`time.monotonic`)."""
+    """The time (`time.monotonic`) from which on an answer to the member's own requests may announce a rebalance."""
 
     def hear(self, generation: int) -> None:
-        """Takes another member's word that this generation is over."""
+        """Called when another member has learnt that this generation is over."""
 
 
 @dataclass
@@ -64,14 +64,15 @@ class Neighbours:
                 del _groups[name]
 
     def place(self, member: Neighbour) -> tuple[int, int]:
-        """The member's number among them, from 0, and how many there are."""
+        """The member's index among the members, from 0, and the number of members."""
         members = self.members
         return members.index(member), len(members)
 
     def tell(self, member: Neighbour, generation: int) -> None:
         """Tells the other members that this generation is over; only the first call for a generation does.
 
-        The member must hold no lock of its own, since those of the others are taken here.
+        The caller must not hold its own member's lock. `hear` takes the lock of another member, so two members that
+        tell each other at the same time would deadlock.
         """
         with _lock:
             if generation == self._ended:
@@ -87,7 +88,7 @@ _groups: dict[tuple[object, ...], Neighbours] = {}
 
 
 def _in_child() -> None:
-    """In the child of a fork no member exists, and the lock may be one that another thread held."""
+    """In the child of a fork no member exists, and another thread may have held the lock during the fork."""
     global _lock
     _lock = threading.Lock()
     _groups.clear()

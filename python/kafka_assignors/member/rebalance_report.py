@@ -26,7 +26,7 @@ logger = logging.getLogger("kafka_assignors")
 # meanwhile, and the rest of the session must last for reading the lags and for the requests.
 PLANNING_SHARE = 0.25
 
-# The part of its session timeout from which on the time of planning, that of the user's own assignor too, is reported.
+# Planning that takes more than this part of the session timeout gets a warning, also in the user's own assignor.
 LONG_SHARE = 1 / 3
 
 Partitions = MappingProxyType[str, tuple[int, ...]]
@@ -61,18 +61,20 @@ class RebalanceReport:
         plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
             owners, and are not counted in `moved` and `least_moves`.
         group_id: the group; empty if the client does not show it.
-        began: when this member began to join, in seconds since 1970: it heard that the group rebalances, subscribed,
-            or lost its membership. None if it is not known. A plug-in knows when the client asks for its metadata.
-        ended: when it had its assignment, before any listener was called, in seconds since 1970. The difference to
-            `began` is measured with a clock that nobody sets.
+        began: when this member began to join, in seconds since 1970: the member learnt that the group rebalances,
+            subscribed, or lost its membership. In a plug-in, when the client asked for the metadata. None if the time
+            is not known.
+        ended: when this member received its assignment, before any listener was called, in seconds since 1970. The
+            difference to `began` is measured with a monotonic clock.
         without_partitions: for how many seconds of the rebalance this member had no partition; None if it is not known.
-        without_owner: topic to partition to the seconds in which nobody read it, for the assigned partitions. Of
-            one in `kept` it is exact: from the moment at which the member stopped reading, 0 if it read on. Of one in
-            `gained` it is the least it can be: from the answer to JoinGroup on, by which every member has given up what
-            it had; not there if the client does not show that.
+        without_owner: topic to partition to the seconds in which nobody read it, for the assigned partitions. For a
+            partition in `kept` the time is exact: since the member stopped reading, 0 if the member read on. For a
+            partition in `gained` it is a lower bound: since the answer to JoinGroup, when the previous owner had given
+            the partition up already. Without an entry if the client does not show that answer.
         causes: why the group rebalanced, as docs/metrics.md names it: what this member did, and what the leader finds
-            different from the generation before. Empty if neither says anything.
-        retries: how often it asked again for an assignment: others joined meanwhile, or the broker could not answer.
+            different from the generation before. Empty if neither is known.
+        retries: how often this member asked again for an assignment, since others joined meanwhile or the broker could
+            not answer.
     """
 
     assignor: str
@@ -129,7 +131,7 @@ class RebalanceReport:
 
     @property
     def worst_load(self) -> float | None:
-        """Leader of a weighted plan: what the heaviest member carries, relative to its capacity; else None."""
+        """Leader of a weighted plan: the load of the most loaded member, relative to its capacity; else None."""
         return None if self.plan is None else self.plan.worst_load
 
     @property
@@ -173,7 +175,7 @@ class Course:
     Attributes:
         began: when the member began to join.
         joined: when JoinGroup was answered; None if the client does not show it.
-        attempts: how often it asked for an assignment.
+        attempts: how often the member asked for an assignment.
         trigger: what made the member join, as the core names it.
     """
 
@@ -184,7 +186,7 @@ class Course:
 
     @classmethod
     def of(cls, notice: Mapping[str, Any]) -> Course | None:
-        """The course in a notice of the core; None if the core does not know when it began."""
+        """The course in a notice of the core; None if the notice does not contain the beginning."""
         if notice["began_ms"] is None:
             return None
         joined = None if notice["joined_ms"] is None else notice["joined_ms"] / 1000
@@ -206,7 +208,7 @@ class RebalanceReporter:
         self._group_id = group_id
         self._held: Mapping[str, Iterable[int]] = {}
         self._expelled = False
-        # When it stopped to read a partition that it had.
+        # For each partition that the member gave up: when it stopped reading.
         self._given_up: dict[tuple[str, int], float] = {}
         self._compared: set[Cause] | None = None
 
@@ -223,7 +225,7 @@ class RebalanceReporter:
             self._given_up.setdefault(each, now)
 
     def compared(self, causes: set[Cause] | None) -> None:
-        """Takes what this member, as the leader, has found different. The group may rebalance twice for one report."""
+        """Adds the differences that this member found as the leader. The group may rebalance twice for one report."""
         if causes is not None:
             self._compared = causes if self._compared is None else self._compared | causes
 
@@ -245,7 +247,7 @@ class RebalanceReporter:
             after: the partitions of the member now.
             rewound: gives the kept partitions whose position the client throws away; None if there are none.
             course: how it went; None if that is not known.
-            group_id: as for the class, for a reporter that was made before it was known.
+            group_id: as for the class, for a reporter that was made before the group was known.
         """
         report = _report_of(assignor, generation, self._held, after, self.planned, expelled=self._expelled)
         report = replace(
@@ -264,7 +266,7 @@ class RebalanceReporter:
     def _timed(self, report: RebalanceReport, course: Course) -> RebalanceReport:
         now, ended = time.monotonic(), time.time()
         took = max(0.0, now - course.began)
-        # A member that had left, and subscribes again, does not know who had its partitions meanwhile.
+        # After a member has left and subscribed again, it cannot know who owned its partitions meanwhile.
         left = course.trigger == "joined"
         without_owner: dict[str, dict[int, float]] = {}
         for topic, numbers in () if left else report.kept.items():
@@ -301,7 +303,7 @@ def _report_of(
     *,
     expelled: bool,
 ) -> RebalanceReport:
-    """As `RebalanceReporter.report`, without what only its state says."""
+    """As `RebalanceReporter.report`, without `rewound`, `group_id`, `causes` and the times."""
     gained, lost, kept = compare(before, after)
     if expelled:
         # Another member may have read the partitions in between, so all of them count as lost, and as gained again.
@@ -405,7 +407,7 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
             "limited": report.limited,
         }
         if report.worst_load is not None and report.load_bound is not None:
-            # What the heaviest member carries.
+            # The load of the most loaded member, and its lower bound.
             fields |= {"worst_load": float(f"{report.worst_load:.6g}"), "load_bound": float(f"{report.load_bound:.6g}")}
         _warn_of_leftovers(report.plan)
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "limited")

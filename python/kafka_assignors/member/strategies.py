@@ -49,8 +49,8 @@ def strategies_of(
 
     Args:
         value: the setting; None for the default.
-        default: the client's, as text.
-        unknown: makes the client's error for a text that names no strategy, of our sentence.
+        default: the client's default, as text.
+        unknown: makes the client's error from our sentence, for a text that names no strategy.
         setting: how the client spells it, for errors.
 
     Raises:
@@ -198,7 +198,7 @@ class Strategies:
                 if name == protocol:
                     continue
                 if isinstance(self.assignors[name], StickyStreamJoinAssignor):
-                    # Its claims have the epochs of its own plans, and this plan is another strategy's.
+                    # Its claims contain the epochs of its own plans, and this plan is another strategy's.
                     state.forget()
                 else:
                     state.owned = {topic: list(numbers) for topic, numbers in owned.items()}

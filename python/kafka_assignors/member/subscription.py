@@ -14,7 +14,7 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 class Filter(Protocol):
-    """An expression over the names of topics, such as `_core.Expression`. The membership's thread asks it."""
+    """An expression over the names of topics, such as `_core.Expression`. The membership's thread calls it."""
 
     def matches(self, names: list[str]) -> list[bool]:
         """For each name, whether it matches."""
@@ -23,7 +23,8 @@ class Filter(Protocol):
 class Subscription:
     """The topics that one consumer subscribes to, and errors for those that do not exist.
 
-    A name or an expression has one error until it has a topic. Not thread-safe: the owner locks.
+    A missing name, or an expression without a topic, gets one error, and no further error until a topic has appeared.
+    Not thread-safe: the owner locks.
 
     Attributes:
         expressions: by their text.
@@ -34,7 +35,7 @@ class Subscription:
         self.expressions: Mapping[str, Filter] = {}
         # All topics of the cluster, Kafka's internal ones as well. Empty if no expression needs them.
         self._topics: list[str] = []
-        # Names of topics and texts of expressions.
+        # Names of missing topics, and texts of expressions without a topic. Their error was made already.
         self._missing: frozenset[str] = frozenset()
 
     def replace(self, names: Iterable[str], expressions: Mapping[str, Filter]) -> None:

@@ -1,4 +1,4 @@
-"""How long a membership waits for what, and why so long. Seconds."""
+"""The waits of a membership in seconds, each with its reason."""
 
 __all__ = [
     "CLOSE",
@@ -29,17 +29,17 @@ checks. Without this bound, a setting of 1 ms would wake the data path all the t
 """
 
 NEWS_OVERDUE = 0.25
-"""How long after a request its answer is expected at any moment.
+"""For how long after a request its answer is expected at any moment.
 
-Until then the application waits for its mailbox, since only a record ends a wait inside the client and the answer may
-say that the group rebalances. After that the broker is slow: the application waits for records again, and looks into
-the mailbox after each tenth of the delay. A neighbour's request counts for as long.
+During this time the application waits for its mailbox: the answer may say that the group rebalances, but inside the
+client only a record ends a wait. Later the broker counts as slow: the application waits for records again, and checks
+the mailbox after each tenth of the delay. A neighbour's request counts for the same time.
 """
 
 # ---- Waiting for records and for the group --------------------------------------------------------------------------
 
 RECORDS_GLANCE = 0.005
-"""How often an application that waits for its mailbox looks for records.
+"""The interval at which an application that waits for its mailbox asks the client for records.
 
 This is the longest delay of a record while an answer of the group is expected.
 """
@@ -49,7 +49,8 @@ This is the longest delay of a record while an answer of the group is expected.
 REPLY_GRACE = 5.0
 """How much longer the application waits for a reply of the membership than the membership waits for the broker.
 
-The membership's answer has the reason of a failure. With the same timeout, the application could give up before it.
+The membership's reply contains the reason of a failure. With the same timeout, the application could give up before
+the reply arrives.
 """
 
 NO_LIMIT = 2_000_000.0

@@ -1,7 +1,7 @@
 """How the steps of a turn are driven: by a thread, or by a task on an event loop.
 
-The rules of a rebalance are written once, as generators. They yield what may take its time, and a driver does it: the
-thread waits for it, the task awaits it.
+The rules of a rebalance are written once, as generators. They yield each step that may block, and a driver carries the
+step out: the thread waits for it, the task awaits it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Calls the listener. The result is not used; what it raises is raised at the `yield`."""
+    """Calls the listener. The result is not used; an exception of the listener is raised at the `yield`."""
 
     listener: Any
     event: Event
@@ -119,7 +119,7 @@ class Arrivals:
     async def wait(self, seconds: float | None) -> bool:
         """Waits for `ring`. Returns False if it does not come in time.
 
-        It does not look into the mailbox, in which work may stay that no turn can do yet.
+        The mailbox is not checked, since work that no turn can do yet may stay there.
         """
         try:
             await asyncio.wait_for(self._event.wait(), seconds)

@@ -1,7 +1,7 @@
 """The user data of the assignments that a leader sends: the generation, or nothing.
 
-A broker converts a group to the protocol of KIP-848 while it works only if its assignments have no user data. So the
-generation there is a guard, beside what it tells: no stray consumer of that protocol can convert the group.
+A broker converts a running group to the protocol of KIP-848 only if the group's assignments have no user data. So the
+generation is also a guard: no stray consumer of that protocol can convert the group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def unguarded(assignment: bytes) -> bytes:
     >>> unguarded(Assignment({"t": [0]}, user_data=bytes([0, 0, 0, 7])).encode()) == Assignment({"t": [0]}).encode()
     True
     """
-    # No generation is -1.
+    # An assignment with a generation never ends so, since no generation is -1.
     if assignment.endswith(_NULL):
         return assignment
     return assignment[: -_GENERATION.size] + _NULL
