@@ -47,8 +47,8 @@ class ClientAssignment:
     Attributes:
         partitions: these and no others.
         starts: where to begin. Every partition that is not read yet has one; None means that the group has no commit,
-            so the client's own reset rule finds the start. A partition that is read already has one if the application
-            has chosen another position.
+            so the client's own reset rule finds the start. A partition that is read already has one only if the
+            application has chosen another position.
         paused: those of the partitions that the application has paused, some of them before they were read.
         is_assigned: whether a rebalance has just ended with this assignment. If not, it is a change between two
             rebalances: starts have become known, or partitions were taken away.

@@ -1,7 +1,7 @@
 """The adapter that makes an assignor a plug-in of a client. A subclass for each client reads the client's objects.
 
-- An instance serves one consumer, and has its state. Otherwise two consumers would overwrite each other's claims, so a
-  second one is refused.
+- An instance serves one consumer and stores its state. A second consumer is refused, since the two would overwrite each
+  other's claims.
 - When the membership is lost, the claims are forgotten: other members may own the partitions by then.
 - The leader hands the members to the core in bulk, as bytes, and returns bytes.
 """
@@ -75,7 +75,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Unplugged:
-    """What a plug-in was made with, for a consumer whose membership is ours and needs no plug-in.
+    """The arguments of a plug-in, for a consumer whose membership is ours and needs no plug-in.
 
     Attributes:
         assignor: the strategy, with its options.
@@ -93,10 +93,8 @@ class Unplugged:
 def calling(recognise: Callable[[object], T | None], frames: int = _FRAMES) -> T | None:
     """The client's object that is calling a plug-in; None if it is not found, or the interpreter shows no frames.
 
-    It is looked for in so many frames above the plug-in's method.
-
-    No client hands its plug-ins a reference to the consumer. But methods of its objects call them, so the result is the
-    nearest `self` up the stack that `recognise` accepts.
+    No client hands its plug-ins a reference to the consumer. But a method of one of the client's objects calls the
+    plug-in, so the result is the nearest `self` up the stack that `recognise` accepts, at most `frames` frames above.
     """
     frame = inspect.currentframe()
     try:
@@ -139,7 +137,7 @@ class ClientAdapter(ABC):
     name: str
     _strategy: ClassVar[type[StickyAssignor | CooperativeStickyAssignor]]
     _client: ClassVar[str]
-    # Whether the client does not pass the instance ids of the group's members on.
+    # Whether the client does not pass on the `group.instance.id` of the group's members.
     _anonymous: ClassVar[bool] = False
 
     def __init__(
@@ -168,7 +166,7 @@ class ClientAdapter(ABC):
         self._last_report: RebalanceReport | None = None
         self._reporter = RebalanceReporter()
         self._comparison = Comparison()
-        # The rebalance that is under way, and who the member was and what it subscribed to when it last joined.
+        # The rebalance that is under way, and the membership and the topics with which the member last joined.
         self._course: Course | None = None
         self._asked_as: Membership | None = None
         self._subscribed: list[str] | None = None
@@ -177,7 +175,7 @@ class ClientAdapter(ABC):
         self._coordinator: weakref.ref[Any] | None = None
 
     def _unplugged(self) -> Unplugged:
-        """What it was made with. The instance itself then serves nobody."""
+        """The arguments of this plug-in. The instance itself then serves no consumer."""
         return Unplugged(self._assignor, self._state.rack, self._on_rebalance, self._on_broker_assignor)
 
     @property
@@ -275,7 +273,7 @@ class ClientAdapter(ABC):
 
     @abstractmethod
     def _recognise(self, caller: object) -> object | None:
-        """The coordinator that an object up the stack is or belongs to; None if it is neither."""
+        """The coordinator, if an object up the stack is one or belongs to one; else None."""
 
     @abstractmethod
     def _coordinator_of(self, consumer: object) -> tuple[bool, object | None]:
@@ -300,7 +298,7 @@ class ClientAdapter(ABC):
 
     @abstractmethod
     def _session(self, coordinator: Any) -> tuple[str, float]:
-        """The group, empty if it is not known, and the session timeout in seconds, infinite if it is not."""
+        """The group, empty if it is not known, and the session timeout in seconds, infinite if that is not known."""
 
     def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
         """The racks of each partition's replicas; None if unknown."""
@@ -317,7 +315,7 @@ class ClientAdapter(ABC):
     # A subclass for a strategy whose user data is its own implements this.
 
     def _claiming(self, members: Sequence[JoinedMember]) -> Sequence[JoinedMember]:
-        """The members, with their claims as the sticky strategy of the same protocol has them."""
+        """The members, with their claims encoded as the sticky strategy of the same protocol does."""
         return members
 
     # The rest is the same for all clients.
@@ -368,7 +366,7 @@ class ClientAdapter(ABC):
         if self._serving() is not None:
             raise self._shared()
         if self._coordinator is not None:
-            # The consumer before this one is closed. Its claims are not those of the new one.
+            # The previous consumer is closed. Its claims must not count for the new one.
             self._state.forget()
             self._handed_out.forget()
             self._reporter, self._comparison = RebalanceReporter(), Comparison()
@@ -399,7 +397,7 @@ class ClientAdapter(ABC):
         return MemberState(wanted, self._state.generation, self._state.rack)
 
     def _join(self, membership: Membership | None, trigger: str) -> None:
-        """Takes note that the client joins. An eager one has given everything up just before."""
+        """Takes note that the client joins. An eager client has given up all partitions just before."""
         asked_as, self._asked_as = self._asked_as, membership
         if self._course is None:
             self._course = Course(time.monotonic(), trigger=trigger)
@@ -435,15 +433,15 @@ class ClientAdapter(ABC):
 
 
 def _got_an_id(before: Membership | None, now: Membership | None) -> bool:
-    """Whether the JoinGroup before only asked for a member id, as the protocol wants it of a new member."""
+    """Whether the previous JoinGroup only asked for a member id, as the protocol requires of a new member."""
     return before is not None and now is not None and not before.member_id and bool(now.member_id) and now.lost
 
 
 class StreamJoinAdapter(ClientAdapter):
     """`kafka_assignors.StickyStreamJoinAssignor` as a plug-in of one client, for one consumer.
 
-    The leader logs, once per rebalance, what stays unassigned and why. The `generation` of state and reports is the
-    epoch of the assignment.
+    The leader logs, once per rebalance, which partitions stay unassigned and why. The `generation` of state and reports
+    is the epoch of the assignment.
 
     Args:
         protocol: as for the strategy's own class, if the client can do it.

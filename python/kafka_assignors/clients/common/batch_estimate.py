@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchEstimate", "cannot_close"]
 
-# About what a record costs in a batch besides key and value.
+# The approximate bytes of a record in a batch besides key and value.
 _OVERHEAD = 16
 
 
@@ -27,13 +27,13 @@ def cannot_close(error: IncompatibleClientError) -> None:
         f"{error}; until then records are partitioned all the same, but a batch that a partitioner has left waits for "
         "the end of its linger",
         ClientReleaseWarning,
-        # The line that makes the producer.
+        # The warning points at the line that makes the producer.
         stacklevel=4,
     )
 
 
 class BatchEstimate:
-    """Tells a partitioner of new batches by the bytes of its records.
+    """Estimates from the bytes of the records when a batch is full, and then calls the partitioner's `on_new_batch`.
 
     Without it a sticky partitioner would stay with one partition for good.
 

@@ -1,7 +1,7 @@
 """The connection settings of kafka-python and aiokafka, which spell them alike, for the membership's own connections.
 
-Whatever protects a connection is honoured or refused: otherwise the membership's connections could be less secure than
-those that fetch records. Settings that only concern fetching, such as `connections_max_idle_ms`, are not read here.
+A setting that protects a connection is honoured or refused: otherwise the membership's connections could be less secure
+than those that fetch records. Settings that only concern fetching, such as `connections_max_idle_ms`, are not read here.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _REFUSED_MECHANISMS = {
     "AWS_MSK_IAM": "give OAUTHBEARER and a sasl_oauth_token_provider that returns the token of "
     "aws_msk_iam_sasl_signer.MSKAuthTokenProvider, which MSK takes just as well",
 }
-# Settings with which the client's connections take another way than the membership's would.
+# Settings that lead the client's connections through a proxy. The membership's connections would bypass it.
 _REFUSED = {
     "proxy_url": "the group's connections would go around the proxy; give bootstrap_servers that are reachable "
     "without one",
     "socks5_proxy": "the group's connections would go around the proxy; give bootstrap_servers that are reachable "
     "without one",
 }
-# The names of files and keys in the errors of `net.tls`, and the clients' own.
+# The names of settings in the errors of `net.tls`, and the clients' names for the same settings.
 _RESPELLED = (
     ("ssl.certificate.location, ssl.key.location (or their .pem) and ssl.key.password", "ssl_certfile, ssl_keyfile and "
      "ssl_password"),
@@ -45,8 +45,8 @@ _RESPELLED = (
     ("ssl.cipher.suites", "ssl_ciphers"),
     ("ssl.key.password", "ssl_password"),
 )  # fmt: skip
-# The lifetime that is reported of a provider's token, in seconds. Providers tell no expiry, and promise a valid token
-# at each call: so each authentication asks for one.
+# The lifetime that is reported for a provider's token, in seconds. A provider returns no expiry, but promises a valid
+# token at each call: so each authentication asks for a new token.
 _TOKEN_SECONDS = 1.0
 
 
@@ -62,14 +62,14 @@ def client_config(
     """Reads the settings of connections, with the client's defaults for those that were not given.
 
     Args:
-        settings: the client's own and the given ones.
+        settings: the client's defaults, and the user's values in place of some.
         client: the client's name, for errors.
         token_of: asks `sasl_oauth_token_provider` for a token. It is called on a thread of the membership, for each
             authentication, and may wait.
 
     Raises:
-        OptionError: a setting that the membership's connections cannot honour; it has a remedy, and never the value of
-            a secret.
+        OptionError: a setting that the membership's connections cannot honour. The text has a remedy, and never the
+            value of a secret.
     """
     for name, remedy in _REFUSED.items():
         if settings.get(name):
@@ -100,7 +100,7 @@ def client_config(
 
 
 def text_of(value: object) -> str:
-    """A setting as text. A member of an enumeration of texts, as frameworks have them, is its value."""
+    """A setting as text. For a member of an enumeration of texts, which some frameworks pass, this is its value."""
     return str.__str__(value) if isinstance(value, str) else str(value)
 
 
@@ -128,14 +128,14 @@ def _bootstrap(settings: Mapping[str, Any], protocol: str) -> tuple[Address, ...
 
 
 def _socket_options(settings: Mapping[str, Any]) -> Iterator[tuple[int, int, bool]]:
-    """The options that are switches. The membership has settings for two; further ones are for fetching only."""
+    """The socket options that are switches. The membership supports two; other options affect fetching only."""
     for option in settings.get("socket_options") or ():
         if len(option) == 3 and isinstance(option[2], int):
             yield option[0], option[1], bool(option[2])
 
 
 def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    """The user's context, or one of the files that the settings name."""
+    """The user's context, or a context made from the files that the settings name."""
     context = settings.get("ssl_context")
     if context is not None:
         if not isinstance(context, ssl.SSLContext):

@@ -23,14 +23,14 @@ class CustomAdapter(ClientAdapter):
     """Your own [`CustomAssignor`][kafka_assignors.own.CustomAssignor] as a plug-in of one client, for one consumer.
 
     Args:
-        assignor: yours. One may be given to several plug-ins.
+        assignor: your assignor. Several plug-ins may share one.
         rack: `client.rack` of this consumer, which `plan` gets as `Member.rack`.
         on_rebalance: as for `ClientAdapter`.
         on_broker_assignor: as for `ClientAdapter`.
 
     Raises:
-        OptionError: no `CustomAssignor`, a name that is taken, or a cooperative one where the client has no such
-            protocol.
+        OptionError: no `CustomAssignor`, a name that is taken, or a cooperative assignor for a client without the
+            cooperative protocol.
     """
 
     _cooperates: ClassVar[bool]
@@ -56,7 +56,7 @@ class CustomAdapter(ClientAdapter):
 
 
 def _as_sticky(member: JoinedMember, *, cooperative: bool) -> JoinedMember:
-    """The member with the same claims, as the sticky strategy of the same protocol has them."""
+    """The member with the same claims, encoded as the sticky strategy of the same protocol does."""
     *who, metadata = member
     try:
         read = Subscription.decode(metadata)

@@ -1,11 +1,11 @@
-"""KIP-54's clean-up listener: it hears only of partitions that really came or went.
+"""KIP-54's clean-up listener: it is called only for partitions that were really gained or given up.
 
     client      on_partitions_revoked(0 1 2 3)      on_partitions_assigned(0 1)
     Holdings                                        given up: 2 3
 
 An eager client revokes all partitions before a rebalance and assigns most of them again after it. A listener that
 cleans up revoked partitions throws away state that it needs a moment later. `Holdings` turns the client's calls into
-the difference. The listeners of the clients' rooms only pass the calls on.
+the difference. The listeners in the clients' packages only pass the calls on.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Step = tuple[Callable[[Any], Any], Any]
 class Holdings:
     """The partitions that a consumer holds.
 
-    Every method first replaces them, and then returns the difference in ascending order. So an error of a callback
-    cannot make them wrong.
+    Every method updates the held partitions before it returns the difference, in ascending order. So they stay right
+    when a callback fails.
     """
 
     def __init__(self) -> None:

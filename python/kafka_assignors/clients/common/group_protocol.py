@@ -24,7 +24,7 @@ CLASSIC_ONLY = (
     "rebalance_timeout_ms",
     "on_broker_assignor",
 )
-"""The settings that `group_protocol="consumer"` refuses, as Java does with its own of these names."""
+"""The settings that `group_protocol="consumer"` refuses. Java refuses its settings of the same names."""
 
 _REMEDIES = {
     "partition_assignment_strategy": "the broker plans; vote for one of its assignors with group_remote_assignor",
@@ -67,7 +67,7 @@ def read_group_protocol(protocol: Any, remote_assignor: Any, chosen: Iterable[st
 
 
 def broker_expression(pattern: str | re.Pattern[str]) -> str:
-    """The expression with which the broker matches what `re.match` matches: it compares whole names.
+    """The expression for the broker that matches the same names as `re.match`: the broker compares whole names.
 
     >>> broker_expression("orders-")
     '(?:orders-).*'

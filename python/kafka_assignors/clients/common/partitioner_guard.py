@@ -1,4 +1,4 @@
-"""Checks of partitioners: what they are, what they answer, and that each serves one producer."""
+"""Checks of partitioners: their method, their answers, and that each serves one producer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def check(partitioner: object) -> None:
 
 
 def _takes_six(method: object) -> bool:
-    """Whether it can be a partitioner's method. Texts have a `partition` too; kafka-python 1 passed three arguments."""
+    """Whether this can be a partitioner's `partition`.
+
+    `str` has a method of that name too, and partitioners for kafka-python 1 take three arguments.
+    """
     if not callable(method):
         return False
     try:
@@ -53,7 +56,7 @@ def _takes_six(method: object) -> bool:
     except TypeError:
         return False
     except ValueError:
-        # Written in C without a signature. A call will raise if it does not fit.
+        # The method is written in C and shows no signature. If the arguments do not fit, the first call raises.
         return True
     return True
 
@@ -61,7 +64,7 @@ def _takes_six(method: object) -> bool:
 def knows_its_partitions(partitioner: object) -> bool:
     """Whether the partitioner is ours and not overridden, so that each answer is a partition of the topic.
 
-    Then the checks of `choose` are not needed. They take one microsecond of the seventeen of a record.
+    Then the checks of `choose` are not needed. They take one microsecond of the seventeen that a record takes.
     """
     return getattr(type(partitioner), "partition", None) in _OURS
 
@@ -79,7 +82,7 @@ def choose(
     """The partition that a partitioner chooses for a record, which is checked to exist.
 
     Args:
-        partitioner: has the method `partition`; the arguments in between are its own.
+        partitioner: has the method `partition`, which gets the arguments from `topic` to `cluster`.
         exists: whether the topic has the partition.
 
     Raises:
@@ -105,7 +108,8 @@ def choose(
 
 
 def failure(what: str, error: Exception) -> PartitionerError:
-    """The error for a record that was not sent since a partitioner failed. `what` names both."""
+    """The error for a record that was not sent since a partitioner failed. `what` names the partitioner and the record.
+    """
     return PartitionerError(f"{what}, which was not sent: {type(error).__name__}: {error}")
 
 
@@ -152,8 +156,8 @@ def _name(partitioner: object) -> str:
     return type(partitioner).__qualname__
 
 
-# For each producer its partitioner, and a function for whether it is closed. The keys are the producers, since a
-# partitioner may not support weak references; an entry is removed with its producer.
+# For each producer its partitioner, and a function that returns whether the producer is closed. The keys are the
+# producers, since a partitioner may not support weak references; an entry is removed with its producer.
 _claims: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[[Any], bool]]] = weakref.WeakKeyDictionary()
 _claiming = threading.Lock()
 
@@ -165,7 +169,7 @@ def refuse_shared(partitioner: object, producer: object = None) -> None:
     not close.
 
     Raises:
-        StateError: it does.
+        StateError: the partitioner serves another open producer.
     """
     with _claiming:
         _refuse_shared(partitioner, producer)
@@ -181,7 +185,7 @@ def _refuse_shared(partitioner: object, producer: object) -> None:
 
 
 def claim(partitioner: object, producer: object, is_closed: Callable[[Any], bool]) -> bool:
-    """Ties a partitioner to its producer, until that is closed or gone.
+    """Ties a partitioner to its producer, until the producer is closed or collected.
 
     Args:
         partitioner: one of ours.

@@ -1,4 +1,4 @@
-"""The load of a producer for an `AdaptivePartitioner`: queues of batches, and brokers that take none of theirs."""
+"""The load of a producer for an `AdaptivePartitioner`: its queues of batches, and brokers that accept no batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def availability_timeout(milliseconds: object) -> float:
 
 
 class BrokerDelays:
-    """For each broker, how long it has taken none of the batches that are ready for it: KIP-794's availability.
+    """For each broker, how long no batch has been sent although batches were ready: KIP-794's availability.
 
     Args:
         timeout: seconds after which a broker counts as unavailable; 0 is never.
@@ -41,7 +41,7 @@ class BrokerDelays:
         self._drained: dict[object, float] = {}
 
     def swept(self, ready: Collection[object], drained: Collection[object], now: float) -> None:
-        """Takes one turn of the sender: brokers for which batches were ready, and those of them that took some."""
+        """Notes one turn of the sender: `ready` brokers had batches to send; to `drained` brokers some were sent."""
         for broker in ready:
             self._ready[broker] = now
             # Java's clock for a broker starts when it is first seen.
@@ -64,7 +64,7 @@ class LoadFeed:
 
     Args:
         partitioner: has `update_load`.
-        leader: of a topic partition: its broker, or None or -1 if it has none.
+        leader: returns the leader of a topic partition; None or -1 if there is none.
         availability_timeout_ms: as `partitioner.availability.timeout.ms` of Java's producer; 0 is never.
     """
 

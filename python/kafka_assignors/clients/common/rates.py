@@ -1,4 +1,4 @@
-"""Where a consumer's `RateSource` without a cluster looks: at the cluster of the consumer."""
+"""Lets a `RateSource` that names no cluster read the cluster of its consumer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["with_cluster"]
 
 
 def with_cluster(assignor: Assignor, cluster: Callable[[float], Cluster]) -> Assignor:
-    """The assignor; one by rates that names no cluster gets one.
+    """The assignor; if its `RateSource` names no cluster, a copy that reads the consumer's cluster.
 
     Args:
         assignor: of any kind.
-        cluster: makes a source that reads the consumer's cluster within so many seconds.
+        cluster: makes a source that reads the consumer's cluster, within the given seconds.
     """
     if not isinstance(assignor, WeightedAssignor) or not isinstance(assignor.weights, RateSource):
         return assignor

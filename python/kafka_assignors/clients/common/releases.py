@@ -1,4 +1,4 @@
-"""The releases of the clients that are tested, and what an import says about others."""
+"""The tested releases of the clients, and the warning and the error for other releases."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def numbers(release: str) -> tuple[int, ...]:
 
 
 def warn_if_newer(package: str, release: str) -> None:
-    """Warns of a release that no test has seen. It is used all the same."""
+    """Warns of a release that is newer than the tested ones. It is used all the same."""
     oldest, newest = TESTED[package]
     if numbers(release) > numbers(newest):
         warnings.warn(
             f"{package} {release} is newer than the releases that kafka-assignors was tested with ({oldest} to "
             f"{newest}); it is used as it is, and a newer kafka-assignors may know it",
             ClientReleaseWarning,
-            # The import of the client's room.
+            # The warning points at the import of the client's package.
             stacklevel=3,
         )
 
@@ -45,7 +45,7 @@ def incompatible(package: str, release: str, error: Exception) -> IncompatibleCl
 
     Args:
         package: its name.
-        release: which is installed.
+        release: the installed release.
         error: names what is missing.
     """
     oldest, newest = TESTED[package]

@@ -57,9 +57,9 @@ class ChosenStrategies:
 
     Attributes:
         assignors: in order of preference; at least one, each name once.
-        rack: that a plug-in was given, or None.
-        on_rebalance: likewise.
-        on_broker_assignor: `migrate` if a plug-in was given it, or None.
+        rack: the rack that a plug-in was given, or None.
+        on_rebalance: the callback that a plug-in was given, or None.
+        on_broker_assignor: `migrate` if a plug-in was given that, or None.
     """
 
     assignors: tuple[Assignor, ...]
@@ -108,7 +108,7 @@ def _unknown(why: str) -> OptionError:
 
 
 def _made(part: Any) -> Any:
-    """A class of ours, or a factory without a name of its own, called; anything else as it is."""
+    """The result of a call, if the part is a class of ours or a factory without a `name`; else the part itself."""
     if isinstance(part, type):
         return part() if issubclass(part, ClientAdapter | Assignor) else part
     if callable(part) and not hasattr(part, "name"):

@@ -14,7 +14,7 @@ _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_gro
 
 
 class TopicPattern:
-    """A regular expression over the names of topics, in the place of a `kafka_assignors.member.subscription.Filter`.
+    """A regular expression over the names of topics, as a `kafka_assignors.member.subscription.Filter`.
 
     Args:
         pattern: matched from the beginning of a name on.

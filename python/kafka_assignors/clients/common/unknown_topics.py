@@ -42,8 +42,8 @@ def left_with_owners(
         cooperative: whether claims are in the subscription's owned partitions; else they are in its user data.
 
     Returns:
-        Member id to the partitions that the member keeps, without members that own none; and the plan of that, None
-        if there is no claim.
+        Member id to the partitions that the member keeps, without members that own none; and the plan from which they
+        are taken, None if there is no claim.
     """
     counts = _counts(members, topics, cooperative=cooperative)
     if not counts:
