@@ -1,7 +1,7 @@
 """The connection settings of kafka-python and aiokafka, which spell them alike, for the membership's own connections.
 
 A setting that protects a connection is honoured or refused: otherwise the membership's connections could be less secure
-than those that fetch records. Settings that only concern fetching, such as `connections_max_idle_ms`, are not read here.
+than those that fetch records. Settings that only concern fetching, such as `connections_max_idle_ms`, are not read.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ _MODULES = {
 }
 
 
-# Whether the release of the client has been looked at.
+# Whether the release of the client has been checked.
 _looked = False
 
 
@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
             raise MissingDependencyError(
                 "kafka_assignors.clients.confluent needs confluent-kafka: pip install kafka-assignors[confluent]"
             ) from error
-        # An AttributeError as it is would only say that there is no such name here.
+        # A bare AttributeError would only say that this module has no such name.
         raise incompatible("confluent-kafka", _release(), error) from error
     if not _looked:
         _looked = True

@@ -1,4 +1,4 @@
-"""The private attributes of confluent-kafka, and the differences of its releases: both are touched here only.
+"""The private attributes of confluent-kafka, and the differences of its releases. No other module uses them.
 
 Only `AIOConsumer` needs private attributes, since no public argument gives it a consumer. There is no fallback with the
 public API: the constructor refuses a version of confluent-kafka without them.
@@ -69,12 +69,12 @@ class ErrorMessage:
         return self._topic
 
     def partition(self) -> None:
-        """None, as the rest: the error concerns no record."""
+        """None, as are the other fields of a record: the error concerns no record."""
 
     offset = key = value = headers = latency = leader_epoch = partition
 
     def timestamp(self) -> tuple[int, int]:
-        """None is known."""
+        """No timestamp is known."""
         return confluent_kafka.TIMESTAMP_NOT_AVAILABLE, 0
 
 

@@ -1,7 +1,7 @@
-"""The application's side of a consumer of librdkafka: what the membership's does not know of.
+"""The application's side of a consumer of librdkafka: the parts that other clients do not need.
 
 A turn may begin in librdkafka's callback for statistics, while the application is blocked inside librdkafka. Errors and
-messages of such a turn wait for the next `poll`. librdkafka may also stall, and is replaced then.
+messages of such a turn wait for the next `poll`. librdkafka's consumer may also stall, and is replaced then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["ConfluentSide"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Native = confluent_kafka.Consumer
 
 
@@ -46,11 +46,11 @@ class ConfluentSide(ApplicationSide):
         renew: replaces librdkafka's consumer.
 
     Attributes:
-        path: librdkafka.
-        unsubscribed_commits: its commits on the interval while it has not subscribed.
-        own_client: a client beside the consumer, with its settings.
+        path: librdkafka as the data path.
+        unsubscribed_commits: the commits on the interval while the consumer has not subscribed.
+        own_client: a client beside the consumer, with the consumer's settings.
         within_callback: the thread that runs the callback for statistics.
-        stall_detector: notices that librdkafka fetches no more.
+        stall_detector: detects that librdkafka fetches no more.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ConfluentSide(ApplicationSide):
         return bool(own) or super().is_due
 
     def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
-        """As the membership's. Partitions that the application assigned by itself go: from now on the group assigns.
+        """As the membership's. Partitions that the application assigned by itself are removed: now the group assigns.
 
         Raises:
             OptionError: the files that TLS needs cannot be used.
@@ -101,7 +101,7 @@ class ConfluentSide(ApplicationSide):
         asked = checked(partitions)
         return committed_as_the_client(asked, self.commits.committed(fetcher, plain(asked), timeout))
 
-    # What may be asked for within the callback for statistics (`own_client.py`).
+    # Methods that also work within the callback for statistics (`own_client.py`).
 
     def list_topics(self, topic: str | None, timeout: float) -> Any:
         """As the client's."""
@@ -111,7 +111,7 @@ class ConfluentSide(ApplicationSide):
             return _list_topics(client, topic, timeout)
 
     def set_sasl_credentials(self, username: str, password: str) -> bool:
-        """As the client's. False within the callback: librdkafka gets them with the next attentive `poll`."""
+        """As the client's. False within the callback: the next attentive `poll` passes them to librdkafka."""
         self.own_client.credentials = username, password
         if self.within_callback.is_this:
             self._new_credentials = username, password
@@ -159,8 +159,8 @@ class ConfluentSide(ApplicationSide):
             return None
 
     def attend_inside(self) -> None:
-        """Takes a turn in a callback of librdkafka. If that raised, librdkafka would lose a message, so errors wait for
-        the next `poll`.
+        """Takes a turn in a callback of librdkafka. If the callback raised, librdkafka would lose a message, so errors
+        wait for the next `poll`.
         """
         with self._lock:
             if self._busy:
@@ -193,7 +193,7 @@ class ConfluentSide(ApplicationSide):
     # A consumer of librdkafka that has stalled.
 
     def look(self, statistics: str) -> None:
-        """Looks whether records still come."""
+        """Checks whether records still arrive."""
         if self.member is None or self.is_busy or self.holds_back:
             return
         starts = self.path.next_starts(self.assigned.reading)
@@ -225,10 +225,10 @@ class ConfluentSide(ApplicationSide):
         return [TopicPartition(*each, OFFSET_STORED) for each in sorted(self.shown)]
 
     def assign(self, partitions: list[TopicPartition] | None, *, incremental: int = 0) -> None:
-        """Assigns for the application between rebalances. The group is not told.
+        """Assigns for the application between rebalances. The group's assignment stays the same.
 
         Args:
-            partitions: which; None for `unassign`.
+            partitions: the partitions; None for `unassign`.
             incremental: 1 to add them, -1 to take them away, 0 for these and nothing else.
 
         Raises:

@@ -1,6 +1,6 @@
 """An estimate of where librdkafka's batches begin and end.
 
-librdkafka has no hook for that, and a delivery report comes a round trip too late. Its rules are known:
+librdkafka has no hook for new batches, and a delivery report comes a round trip too late. Its rules are known:
 
 - It sends the queue of a partition when the first record is `linger.ms` old. The clock is read before that record is
   handed over, so the estimate of the end is some microseconds early.
@@ -34,7 +34,7 @@ class BatchRule:
 
     Attributes:
         linger: seconds from the first record to the send.
-        kept: seconds for which a partition is kept whose batch fills before that.
+        kept: seconds for which the partition is kept if the batch fills within `linger`.
         size: bytes of keys and values that fill a batch.
         records: records that fill a batch.
     """
@@ -81,7 +81,7 @@ class Batch:
         opened: the time before its first record was handed over.
         until: the time from which on the next record opens another batch.
         size: bytes of keys and values.
-        records: how many.
+        records: the number of its records.
     """
 
     __slots__ = ("opened", "records", "size", "until")
@@ -93,7 +93,7 @@ class Batch:
         self.records = 0
 
     def add(self, size: int, rule: BatchRule) -> None:
-        """One more record.
+        """Counts one more record.
 
         >>> rule = BatchRule(linger=1.0, size=100, records=10)
         >>> batch = Batch(7.0, rule)

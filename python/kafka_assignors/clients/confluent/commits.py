@@ -26,7 +26,7 @@ _STORED = OFFSET_INVALID + 1
 
 @functools.total_ordering
 class _Outcome(TopicPartition):
-    """A partition with an error of its own. confluent-kafka's takes none, and its comparisons take no subclass."""
+    """A partition with an error of its own. `TopicPartition` takes none, and its comparisons accept no subclass."""
 
     error: KafkaError | None = None
 
@@ -153,7 +153,7 @@ def plain(partitions: Iterable[TopicPartition]) -> list[Partition]:
 
 
 def positions_of(partitions: Iterable[TopicPartition]) -> dict[Partition, Position | None]:
-    """Where the application wants to start; None if it is to be the group's commit. Logical offsets are kept."""
+    """The positions at which the application wants to start; None for the group's commit. Logical offsets are kept."""
     return {(each.topic, each.partition): position_of(each) if each.offset > _STORED else None for each in partitions}
 
 

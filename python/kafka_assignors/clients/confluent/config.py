@@ -167,7 +167,7 @@ class ConsumerConfig(MemberConfig):
         create_topics: whether a subscription may create a missing topic.
         on_commit: the user's callback for the result of a commit.
         stats_cb: the user's callback for statistics.
-        stats_interval: the user's interval of it in seconds; 0 is never.
+        stats_interval: the user's interval of `stats_cb` in seconds; 0 is never.
         data_path: the settings for librdkafka, without `stats_cb`.
     """
 

@@ -94,7 +94,7 @@ class Consumer(PollingConsumer):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """This consumer, or librdkafka's own with `group.protocol=consumer`."""
         given = _settings(args, kwargs)
-        # What a subclass overrides would be lost, so its constructor refuses the setting.
+        # The methods that a subclass overrides would be lost, so its constructor refuses the setting.
         if cls is Consumer and is_asked_for(given):
             with as_the_client():
                 return librdkafkas(given)
@@ -108,14 +108,14 @@ class Consumer(PollingConsumer):
     # The group.
 
     def subscribe(self, topics: list[str], on_assign: Any = None, on_revoke: Any = None, on_lost: Any = None) -> None:
-        """As the client's: names, and regular expressions that begin with `^`; replaces the subscription before.
+        """As the client's: names, and regular expressions that begin with `^`; replaces the previous subscription.
 
         Args:
             topics: at least one.
             on_assign: called with the consumer and partitions: all of them after an eager rebalance, the new ones after
                 a cooperative one. The partitions that it assigns, with offsets or without, are read.
             on_revoke: called with the partitions that are about to be revoked.
-            on_lost: called with partitions that other members may own already; by default `on_revoke` is.
+            on_lost: called with partitions that other members may own already; by default `on_revoke` is called.
 
         Raises:
             KafkaException: there are no topics, or an expression is invalid, or has a back-reference.
@@ -162,7 +162,7 @@ class Consumer(PollingConsumer):
             self._group.choose(positions_of(checked(partitions)))
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        """As the client's. Within `on_assign`: those of the new partitions to read, and their offsets."""
+        """As the client's. Within `on_assign`: the new partitions to read, and their offsets."""
         if self._group.within is None:
             if self._group.subscribed:
                 self._group.assign(checked(partitions), incremental=1)
@@ -194,7 +194,7 @@ class Consumer(PollingConsumer):
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """As the client's."""
-        # Up to 2.15 the client's own crashes the process.
+        # Up to 2.15 the client's own method crashes the process if the consumer is closed.
         self._check_open()
         _Native.pause(self, partitions)
         self._group.assigned.pause(plain(partitions))
@@ -256,8 +256,8 @@ class Consumer(PollingConsumer):
             **kwargs: `async`, the older name.
 
         Returns:
-            None, or with `asynchronous=False` each partition with its offset, and with its own error if it was refused,
-            as is one that the consumer no longer owns.
+            None, or with `asynchronous=False` each partition with its offset, and with its own error if it was refused.
+            Partitions that the consumer no longer owns are refused.
 
         Raises:
             KafkaException: with `asynchronous=False`: nothing was committed. Without anything to commit `_NO_OFFSET`.
@@ -300,7 +300,7 @@ class Consumer(PollingConsumer):
         return done
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """As the client's, with the metadata as it was committed: librdkafka reads on behind its end.
+        """As the client's, with the metadata as it was committed: librdkafka reads beyond the end of the metadata.
 
         Args:
             partitions: the partitions.
@@ -349,7 +349,8 @@ class Consumer(PollingConsumer):
     def close(self) -> None:
         """As the client's: `on_revoke`, a last commit unless `enable.auto.commit` is off, and out of the group.
 
-        Takes 30 seconds at most where the coordinator does not answer. Within a callback: as soon as it returns.
+        Takes 30 seconds at most where the coordinator does not answer. Within a callback, the consumer closes as soon
+        as the callback returns.
         """
         if self._closed:
             return
@@ -372,13 +373,13 @@ class Consumer(PollingConsumer):
             raise RuntimeError("Consumer closed")
 
     def _check_handle(self) -> None:
-        # Up to 2.15 the client crashes the process, up to 2.11 also in `list_topics`.
+        # Without this check `set_sasl_credentials` crashes the process up to 2.15, and `list_topics` up to 2.11.
         if self._closed:
             raise RuntimeError("Handle has been closed")
 
 
 def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The one configuration of all that the client's constructor takes."""
+    """The configuration, from all arguments of the client's constructor."""
     if len(args) > 1:
         raise TypeError("expected tuple containing single dict")
     if args and not isinstance(args[0], dict):

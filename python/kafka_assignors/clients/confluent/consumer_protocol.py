@@ -33,7 +33,7 @@ def librdkafkas(config: Mapping[str, Any]) -> confluent_kafka.Consumer:
     """The client's own consumer, and a line in the log that says so.
 
     Raises:
-        OptionError: a setting of this package's membership, which is not there.
+        OptionError: a setting of this package's membership, which this consumer does not use.
         KafkaException: as the client.
     """
     for name, remedy in _REMEDIES.items():

@@ -1,6 +1,6 @@
-"""librdkafka as the data path of a membership: the consumer that never subscribes, and reads what it is told.
+"""librdkafka as the data path of a membership: a consumer that never subscribes, and reads the partitions it is given.
 
-It gets differences only, since `assign` would throw away what librdkafka has fetched for partitions that stay.
+Its assignment is changed incrementally. `assign` would throw away the fetched records of partitions that stay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Callbacks:
         for name, function in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} expects a callable")
-        # As in the client, a loss is a revocation to those who do not tell them apart.
+        # As in the client, without `on_lost` a loss calls `on_revoke`.
         self.of: Mapping[Event, Any] = {"assigned": on_assign, "revoked": on_revoke, "lost": on_lost or on_revoke}
 
 
@@ -60,7 +60,8 @@ class LibrdkafkaPath:
         summon: `DataPath.wake`.
 
     Attributes:
-        is_inside: whether the turn is a callback of librdkafka, which would go on with the records of a held partition.
+        is_inside: whether the turn runs in a callback of librdkafka. Then librdkafka would go on to deliver records of
+            held partitions.
         news: errors and messages that the next `poll` raises and returns.
         fatal: the error that every `poll` raises from now on.
         paused: the partitions that the application has paused.
@@ -78,7 +79,7 @@ class LibrdkafkaPath:
         self.fatal: KafkaError | None = None
         self.paused: Set[Partition] = frozenset()
         self.outcomes = Outcomes(consumer, config.on_commit)
-        # librdkafka's `assignment` would wait while another thread is in `poll`.
+        # librdkafka's assignment. Its own method `assignment` would wait while another thread is in `poll`.
         self._fetched: frozenset[Partition] = frozenset()
         # Partitions that are paused until the next assignment, and those until `go_on`.
         self._held: frozenset[Partition] = frozenset()
@@ -86,10 +87,10 @@ class LibrdkafkaPath:
         self._introduced: set[str] = set()
         # The latest start or seek of each partition, with librdkafka's position then.
         self._begun: dict[Partition, tuple[TopicPartition, int]] = {}
-        # The positions at which an earlier consumer of librdkafka ended, until this one has some.
+        # The last positions of an earlier consumer of librdkafka, until the present one has a position.
         self._before: dict[Partition, Position] = {}
 
-    # What the membership calls.
+    # The methods that the membership calls.
 
     def assign(self, assignment: ClientAssignment) -> None:
         """As `DataPath`."""
@@ -112,7 +113,7 @@ class LibrdkafkaPath:
             self._tell_ends(assignment.partitions - assignment.starts.keys() - assignment.paused)
 
     def hold(self, partitions: frozenset[Partition]) -> None:
-        """As `DataPath`. Outside of librdkafka nothing can be handed out in a turn."""
+        """As `DataPath`. While the turn runs outside of librdkafka, no record can be handed out."""
         self._held |= partitions & self._stopped
         self._stopped -= partitions
         further = partitions - self._held - self.paused
@@ -196,10 +197,11 @@ class LibrdkafkaPath:
                 _Native.list_topics(self._consumer, topic, timeout=times.LEADER_LOOKUP)
 
     def _with_offsets(self, begin: list[TopicPartition]) -> list[TopicPartition]:
-        """Looks up the offsets of the beginnings and ends among the starts, with one request a leader.
+        """Looks up the offsets of the beginnings and ends among the starts, with one request for each leader.
 
-        librdkafka would look up each by itself, and loses a seek meanwhile (librdkafka #2256): it drops the answer,
-        which the seek has outdated, and then looks up the start again. A partition whose lookup fails is left to it.
+        librdkafka would look up each start by itself, and lose a seek meanwhile (librdkafka #2256): it drops the
+        answer, which the seek has outdated, and then looks up the start again. librdkafka only looks up the starts
+        whose lookup fails here.
         """
         logical = [each for each in begin if each.offset in (OFFSET_BEGINNING, OFFSET_END)]
         if not logical:
@@ -264,7 +266,7 @@ class LibrdkafkaPath:
             _Native.pause(self._consumer, _partitions(further))
 
     def go_on(self, paused: Collection[Partition]) -> None:
-        """The end of `hold_up`, but for the partitions that the application has paused."""
+        """Resumes the partitions that `hold_up` has paused, without those that the application has paused since."""
         if self._stopped:
             stopped, self._stopped = self._stopped, frozenset()
             _Native.resume(self._consumer, _partitions(stopped.difference(paused)))
@@ -272,7 +274,7 @@ class LibrdkafkaPath:
     # A consumer of librdkafka that has stalled.
 
     def next_starts(self, partitions: Collection[Partition]) -> dict[Partition, TopicPartition]:
-        """The position at which each partition is read on. Before the first record it may be logical."""
+        """The position at which each partition is read on. Before the first record it may be a logical offset."""
         found = {}
         if partitions:
             for each in _Native.position(self._consumer, _partitions(partitions)):

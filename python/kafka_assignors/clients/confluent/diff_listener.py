@@ -1,4 +1,4 @@
-"""The listener that hears of differences only, as callbacks of confluent-kafka."""
+"""KIP-54's clean-up listener, as callbacks of confluent-kafka."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["RebalanceDiffListener"]
 
 
 class RebalanceDiffListener(DiffListener):
-    """KIP-54's clean-up listener: it hears of partitions that really came or went.
+    """KIP-54's clean-up listener: it is called only for partitions that were really gained or given up.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`; both get ascending lists of
     `TopicPartition`. Pass it to our `Consumer` as `consumer.subscribe(topics, **listener.callbacks)`. With an eager
     assignor the difference is known only after the rebalance, so `on_partitions_given_up` is called then. Partitions
     that are lost, or revoked by a cooperative assignor, are given up at once. After a generation without this consumer
-    nothing counts as kept.
+    no partition counts as kept.
 
-    An error of a callback comes out of `poll`, as that of any callback; what is held stays right.
+    An error of a callback comes out of `poll`, as that of any callback; the held partitions stay right.
 
     Args:
-        on_assign: an ordinary callback that is to be called as well, with everything, as the client would.
+        on_assign: an ordinary callback that is called as well, with all partitions, as by the client.
         on_revoke: likewise.
         on_lost: likewise; without one, `on_revoke`.
 
@@ -58,7 +58,7 @@ class RebalanceDiffListener(DiffListener):
         return {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
 
     def close(self) -> None:
-        """Gives up what is still held. Call it when the consumer has been closed."""
+        """Gives up the partitions that are still held. Call it when the consumer has been closed."""
         run(self._on_close())
 
     def _on_assign(self, consumer: PollingConsumer, partitions: list[TopicPartition]) -> None:

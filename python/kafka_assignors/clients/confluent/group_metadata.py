@@ -1,7 +1,7 @@
 """The consumer-group metadata of our member, for a transactional producer.
 
-To users the metadata are opaque bytes, whose format is librdkafka's. So it is checked each time: the metadata that
-librdkafka makes for a consumer that is no member are made here as well, and must be equal.
+To users the metadata are opaque bytes, whose format is librdkafka's. So the format is checked each time: the metadata
+that librdkafka makes for a consumer that is no member are made here as well, and must be equal.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
         instance_id: of a static member.
 
     Raises:
-        StateError: librdkafka uses another format. With wrong metadata a transaction would not be fenced, so
-            there is no guess.
+        StateError: librdkafka uses another format. No format is guessed, since with wrong metadata a transaction would
+            not be fenced.
 
     >>> native = b"CGMDv2:" + (-1).to_bytes(4, sys.byteorder, signed=True) + b"g" + bytes([0, 0, 1])
     >>> group_metadata(native, "g", "me", 7, None).endswith(b"g" + bytes([0]) + b"me" + bytes([0, 1]))

@@ -1,4 +1,4 @@
-"""Where a consumer's `LagBasedAssignor` finds the lags of its group."""
+"""Lets a consumer's `LagBasedAssignor` read the lags of its group from the cluster."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ _CONNECTING = (
 
 
 def with_lags(config: ConsumerConfig, given: Mapping[str, Any]) -> ConsumerConfig:
-    """The settings, in which every assignor by lag has a source and a group.
+    """The settings, with a source of lags and a group for every assignor by lag.
 
     Args:
-        config: the consumer's.
-        given: the dictionary that it was read from.
+        config: the consumer's settings.
+        given: the dictionary from which `config` was read.
     """
     return dataclasses.replace(config, assignors=tuple(_with_lags(each, config, given) for each in config.assignors))
 
 
 def _with_lags(assignor: Assignor, config: ConsumerConfig, given: Mapping[str, Any]) -> Assignor:
-    """An assignor by lag or rates without a source reads the cluster; one by lag takes the consumer's group."""
+    """An assignor by lag or rates without a source gets the cluster as its source; by lag, also the consumer's group.
+    """
     connecting = {name: value for name, value in given.items() if name.startswith(_CONNECTING)}
     if not isinstance(assignor, LagBasedAssignor):
         return with_cluster(assignor, lambda seconds: ConfluentLagSource(connecting, timeout=seconds))

@@ -1,10 +1,10 @@
-"""A client of librdkafka beside the consumer, for what the consumer itself cannot be asked.
+"""A client of librdkafka beside the consumer, for calls that abort the process if the consumer itself makes them.
 
-confluent-kafka keeps the state of a call that waits in librdkafka, for each thread one. `list_topics` and
+confluent-kafka stores the state of a call that waits in librdkafka, one state for each thread. `list_topics` and
 `set_sasl_credentials` replace this state and delete it at their end. If a callback calls one of them, the next callback
-of the same call finds no state, and the process is aborted (`CallState_get`, up to 2.16 at least). Our consumer looks
-after the group in the callback for statistics, which comes again and again while an application is blocked in `poll`.
-So within this callback another client asks.
+of the same call finds no state, and the process is aborted (`CallState_get`, up to 2.16 at least). Our consumer attends
+to the group in the callback for statistics, which is called again and again while an application is blocked in `poll`.
+So within this callback another client makes these calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallbackThread", "OwnClient"]
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Native = confluent_kafka.Consumer
 
 # Settings of the data path that such a client does not need.
@@ -62,7 +62,7 @@ class OwnClient:
 
 
 class CallbackThread:
-    """The thread that runs a consumer's callback for statistics, while it does."""
+    """The thread that runs a consumer's callback for statistics, while the callback runs."""
 
     def __init__(self) -> None:
         self._thread: int | None = None

@@ -41,7 +41,7 @@ class Partitioning:
         config: of the producer.
 
     Raises:
-        OptionError: `partitioner` is none, or a setting is not a number.
+        OptionError: `partitioner` is not a partitioner, or a setting is not a number.
     """
 
     def __init__(self, partitioner: Any, config: Mapping[str, Any]) -> None:

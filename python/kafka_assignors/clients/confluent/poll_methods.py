@@ -24,7 +24,7 @@ class PollMethods:
     """The two states of one consumer.
 
     Args:
-        consumer: the consumer. It is not kept, which would be a circle; each call names it again.
+        consumer: the consumer. It is not stored, since that would be a reference cycle; each call passes it again.
         methods: names and functions of the methods that replace the native ones.
 
     Attributes:

@@ -1,11 +1,12 @@
-"""How `poll` and `consume` look after the group, and cost what the native ones cost when the group wants nothing.
+"""How `poll` and `consume` attend to the group, at the cost of the native methods while the group has no work for them.
 
-    native poll ──── the membership's thread has something: `_summoned` ────► attentive poll
+    native poll ──── the membership's thread has some work: `_summoned` ────► attentive poll
         ▲                                                                         │
         └──────────── records come, and nothing is left to do: `_dismiss` ◄───────┘
 
-The attentive methods attend to the group, wait for records by the native ones, and put these back in their place. An
-application that is blocked inside the native ones is reached by librdkafka's callback for statistics: `_on_statistics`.
+The attentive methods attend to the group, wait for records with the native methods, and put the native methods back. If
+the application is blocked inside a native method, librdkafka's callback for statistics attends to the group:
+`_on_statistics`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _Native = confluent_kafka.Consumer
 
 
 class PollingConsumer(_Native):
-    """A consumer of librdkafka with a member of the group, whose `poll` and `consume` look after both.
+    """A consumer of librdkafka with a member of the group. Its `poll` and `consume` attend to both.
 
     Args:
         config: the consumer's.
@@ -79,7 +80,7 @@ class PollingConsumer(_Native):
         fork.watch(self)
 
     def _attentive_poll(self, timeout: float | None = None) -> Message | None:
-        """`poll` while the group wants something, or while no record comes."""
+        """`poll` while the group has work for the turn, or while no record arrives."""
         if not self._poll_methods.is_on:
             # The application looked the method up once and kept it. It gets the native speed as well.
             return self._poll_methods.native.poll(self, timeout)  # type: ignore[no-any-return]
@@ -116,7 +117,7 @@ class PollingConsumer(_Native):
         return message
 
     def _attentive_consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """`consume` at those times."""
+        """`consume` while the group has work for the turn, or while no record arrives."""
         engine, native = self._group, self._poll_methods.native.consume
         if not self._poll_methods.is_on:
             kept: list[Message] = native(self, num_messages, timeout)
@@ -174,7 +175,7 @@ class PollingConsumer(_Native):
                 self._poll_methods.off(self)
 
     def _on_statistics(self, statistics: str, users: Callable[[str], object]) -> None:
-        """Looks after the group, and calls the user's callback. librdkafka calls it, so the application may be blocked
+        """Attends to the group, and calls the user's callback. librdkafka calls this, so the application may be blocked
         inside librdkafka.
         """
         with self._group.within_callback:
@@ -198,19 +199,19 @@ class PollingConsumer(_Native):
     def _take_turns(self) -> None:
         """Takes the turns that are due, inside librdkafka.
 
-        `consume` may not hold records meanwhile. The turn would revoke their partitions and commit their offsets, and
-        another member would read them as well. What librdkafka itself has gathered is safe: the pause of a partition
-        (`LibrdkafkaPath.hold`) makes it drop those records, and its position is still before them.
+        `consume` must not hold records meanwhile: the turn would revoke their partitions and commit their offsets, and
+        another member would read the records as well. Records in librdkafka's own queue are safe: the pause of a partition
+        (`LibrdkafkaPath.hold`) makes librdkafka drop them, and its position is still before them.
         """
         engine = self._group
         engine.attend_inside()
-        # An eager rebalance took the partitions away. No record may be delivered until the new ones are there.
+        # An eager rebalance took the partitions away. No record may be delivered until the new ones are assigned.
         late = time.monotonic() + times.BLOCKED_CALLBACK
         while engine.holds_back and not engine.is_busy and engine.mailbox.wait(late - time.monotonic()):
             engine.attend_inside()
 
     def _commit_on_interval(self) -> None:
-        """Makes `poll` attentive: without a member no other thread knows when a commit on the interval is due."""
+        """Makes `poll` attentive, so that it makes the commits on the interval: there is no member that could do it."""
         if self._group.unsubscribed_commits.begin():
             self._attend_next()
 
@@ -300,7 +301,7 @@ class _Statistics:
 
     def _tell(self, statistics: str) -> None:
         now = time.monotonic()
-        # Statistics come at least as often as the user wants them. They may come a tenth of the interval early.
+        # Statistics arrive at least as often as the user wants them, and may arrive a tenth of the interval early.
         if self._users is not None and now - self._last >= 0.9 * self._interval:
             self._last = now
             self._users(statistics)

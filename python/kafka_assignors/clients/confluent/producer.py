@@ -1,7 +1,7 @@
 """A drop-in for `confluent_kafka.Producer` that takes partitioners written in Python.
 
-librdkafka takes a partitioner only as a C function, and confluent-kafka only the names of librdkafka's own. So the
-partition is chosen before `produce`, and given to it.
+librdkafka takes a partitioner only as a C function, and confluent-kafka only the names of librdkafka's own. So our
+`produce` chooses the partition, and passes it to the client's `produce`.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _produce_by_name(
     timestamp: Any,
     headers: Any,
 ) -> None:
-    """A tracer reads some arguments by their names, and adds its headers to them."""
-    # Where none are given the tracer makes a list or a mapping, as it needs it.
+    """The client's `produce` with keywords: a tracer reads some arguments by their names, and adds its headers."""
+    # Without headers the tracer makes a list or a mapping, as it needs it.
     given = {} if headers is None else {"headers": headers}
     _Client.produce(
         producer, topic, value, key=key, partition=partition, on_delivery=report, timestamp=timestamp, **given
@@ -68,7 +68,8 @@ def _produce_by_name(
 
 
 if type(_Client.__dict__.get("produce")) is not MethodDescriptorType:
-    # A tracer's subclass is in the place of the client's class (docs/frameworks.md). A wrapper passes as what it wraps.
+    # A tracer's subclass is in the place of the client's class (docs/frameworks.md). `isinstance` would not find that
+    # out, since a wrapper imitates the class of the object that it wraps.
     _produce = _produce_by_name
 
 
@@ -158,7 +159,8 @@ class Producer(_Client):
     if hasattr(_Client, "close"):
 
         def close(self) -> bool:
-            """Flushes and closes, as `confluent_kafka.Producer.close`; the partitioner may serve another one then."""
+            """Flushes and closes, as `confluent_kafka.Producer.close`. The partitioner may serve another producer then.
+            """
             closed = super().close()
             self._closed = True
             return closed
@@ -175,7 +177,7 @@ class Producer(_Client):
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As the client's."""
         if self._closed:
-            # Up to 2.15 the client's own crashes the process.
+            # Up to 2.15 the client's own method crashes the process.
             raise RuntimeError("Handle has been closed")
         super().set_sasl_credentials(username, password)
 
@@ -259,7 +261,7 @@ class Producer(_Client):
             on_delivery: another name for `callback`, which wins if both are given.
 
         Returns:
-            How many were taken.
+            How many messages the client has accepted.
 
         Raises:
             TypeError: a message has a wrong type. No message was sent, as after the other errors.
@@ -343,7 +345,7 @@ class Producer(_Client):
 
 
 if _produce_batch is None:
-    # Its absence has a sentence of its own: `lacks`.
+    # `__getattr__` then raises an error that names the release with this method.
     del Producer.produce_batch
 
 
@@ -351,7 +353,7 @@ class SerializingProducer(serializing_producer.SerializingProducer, Producer):  
     """`confluent_kafka.SerializingProducer` over our [`Producer`][kafka_assignors.clients.confluent.producer.Producer].
 
     Its one argument is a mapping of the client's settings, serializers included, and `partitioner` as for `Producer`. A
-    partitioner sees what the serializers made: key and value are bytes, or what `produce` was given where there is no
+    partitioner gets key and value after the serializers: as bytes, or as `produce` was given them where there is no
     serializer.
 
     Raises:
@@ -378,7 +380,8 @@ class _Placed(NamedTuple):
 
 
 def _sound(messages: object, partition: object) -> bool:
-    """Whether the client would accept the list of messages. If not, it refuses all of it, with its own error."""
+    """Whether the client would accept the list of messages. If not, the client refuses all of them with its own error.
+    """
     return (
         isinstance(partition, int)
         and isinstance(messages, list)
@@ -402,7 +405,7 @@ def _serialized(part: object, field: str) -> bytes:
 
 
 def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """The client's configuration from its arguments; None if it will refuse them."""
+    """The client's configuration from its arguments; None if the client will refuse them."""
     if len(args) > 1 or (args and not isinstance(args[0], dict)) or not (args or kwargs):
         return None
     return {**(args[0] if args else {}), **kwargs}

@@ -34,12 +34,12 @@ DeliveryCallback = Any
 # partition.
 PERIOD = 0.01
 PERIOD_AT_BATCHES = 0.001
-# In these states a broker takes no records. In any other it is up, coming up, or was never needed.
+# In these states a broker takes no records. In any other state it is up, coming up, or was never needed.
 _DOWN = {"DOWN", "TRY_CONNECT", "CONNECT"}
 
 
 class TrackedBatch(Batch):
-    """A batch with the number of its records that are not reported yet. It is also their delivery callback."""
+    """A batch with the number of its records that are not reported yet; also the delivery callback of its records."""
 
     __slots__ = ("_lock", "moved", "pending", "queued")
 
@@ -113,7 +113,7 @@ class QueueFeedback:
             self._queues(topic).waiting[number].append(batch)
 
     def callback(self, batch: Batch | None, own: DeliveryCallback | None) -> DeliveryCallback | None:
-        """The delivery callback of a record: it informs the batch, if there is one, and then calls the user's."""
+        """The delivery callback of a record: it calls the batch, if there is one, and then the user's callback."""
         own = own or self._default
         if own is None:
             return batch

@@ -35,7 +35,7 @@ __all__ = ["StallDetector"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# The most partitions that are asked for.
+# The most partitions whose last offset is asked for.
 _MOST_ASKED = 8
 
 
@@ -55,7 +55,7 @@ class StallDetector:
     def __init__(self, client: OwnClient, statistics_ms: float, limit: float, found: Callable[[], object]) -> None:
         self._client = client
         self._limit = limit
-        # `look` is called with each of the statistics. After a longer time than this the application did not poll.
+        # `look` is called with each of the statistics. If it was not called for so long, the application did not poll.
         self._away = max(limit / 2, 2.5 * statistics_ms / 1000)
         self._found = found
         self.resolved: dict[Partition, int] = {}
@@ -90,7 +90,7 @@ class StallDetector:
             return
         said = _Statistics(statistics)
         for partition in late:
-            # The next statistics of this partition are read a session later.
+            # The partition counts as late again only after another `limit`.
             self._standing[partition] = (reading[partition], now)
         silent = [partition for partition in late if said.is_stalled(partition, self._limit)]
         if silent:
@@ -146,7 +146,7 @@ class _Statistics:
         return said
 
     def is_stalled(self, partition: Partition, limit: float) -> bool:
-        """Whether nothing waits to be polled, and the leader has answered nothing for so many seconds."""
+        """Whether no record waits to be polled, and the leader has not answered for `limit` seconds."""
         said = self._of(partition)
         since = self._answered.get(said.get("broker", -1), -1)
         return bool(said.get("fetchq_cnt", 0) == 0 and (since < 0 or since >= limit * 1e6))

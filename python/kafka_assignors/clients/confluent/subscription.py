@@ -1,4 +1,4 @@
-"""The regular expressions of a subscription, and errors for invalid ones, as librdkafka has them."""
+"""The regular expressions of a subscription, and the errors for invalid ones, as in librdkafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the confluent consumer waits for what, and why so long. Seconds, unless a name says otherwise.
+"""The waits of the confluent consumer in seconds (`_MS`: milliseconds), each with its reason.
 
 The times of its membership are in `kafka_assignors.member.times`.
 """
@@ -19,7 +19,7 @@ __all__ = [
 # ---- Waiting for records and for the group --------------------------------------------------------------------------
 
 NATIVE_WAIT = 0.1
-"""The longest wait inside librdkafka by a `poll` that looks after the group.
+"""The longest wait inside librdkafka by a `poll` that attends to the group.
 
 Only a record ends such a wait. If the group changes meanwhile, the application notices it at most this much later.
 """
@@ -33,16 +33,16 @@ prolongs the application's own timeout.
 """
 
 STATISTICS_MS = 3_000
-"""How often an application that is blocked in librdkafka looks after its group, in milliseconds, unless the user sets
-`statistics.interval.ms`.
+"""The interval in milliseconds at which an application that is blocked in librdkafka attends to its group, unless the
+user sets `statistics.interval.ms`.
 
-The callback for statistics is the one that librdkafka calls there at an interval. It costs the more, the more often:
-the statistics of 3,000 partitions are 2.3 MB, and while they are on, librdkafka 2.16 keeps a timer for each partition
-in a sorted list. So they come as often as heartbeats do by default.
+While the application is blocked, only the callback for statistics is called at an interval. A shorter interval costs
+more: the statistics of 3,000 partitions are 2.3 MB, and while they are on, librdkafka 2.16 keeps a timer for each
+partition in a sorted list. So the interval is the default interval of heartbeats.
 """
 
 STATISTICS_LATE = 1.5
-"""The next statistics are taken to come within this many of their intervals.
+"""The next statistics are assumed to arrive within this number of their intervals.
 
 If the session may end before that, the partitions are paused. Otherwise the blocked application could be given records
 of partitions that belong to another member by then.
@@ -51,7 +51,7 @@ of partitions that belong to another member by then.
 # ---- Offsets --------------------------------------------------------------------------------------------------------
 
 COMMIT_CHECK = 1.0
-"""How long to ask whether a partition exists whose commit was not sent.
+"""How long to wait for the answer whether a partition exists, if its commit was not sent.
 
 The answer decides only which error the commit has: that the partition does not exist, or that it may be another
 member's. Without an answer it is the latter.
@@ -66,7 +66,7 @@ librdkafka looks for them by itself up to a second later, so a longer wait would
 START_LOOKUP = 1.0
 """How long to wait for the first or the last offsets of partitions without a commit.
 
-Without an answer librdkafka looks them up by itself, so a longer wait would only keep the application from its records.
+Without an answer librdkafka looks the offsets up by itself, so a longer wait would only delay the records.
 """
 
 END_OFFSETS = 5.0

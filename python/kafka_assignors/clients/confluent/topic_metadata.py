@@ -1,4 +1,4 @@
-"""The topics that a producer writes to, as the cluster's metadata has them."""
+"""The topics that a producer writes to, as read from the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["Cluster", "ProducerTopics", "Topic", "TopicMetadataError"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Client = confluent_kafka.Producer
 
-# What passes by itself: a topic being created, brokers that cannot be reached.
+# Errors that may end without help: a topic is being created, or brokers cannot be reached.
 _PASSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -66,8 +66,8 @@ TopicMetadataError.__module__ = "kafka_assignors.clients.confluent"
 class Cluster:
     """The cluster as partitioners see it: the partitions of the topics that this producer writes to.
 
-    Our partitioners read the partitions of a topic in `_leaders`. An identical dictionary tells them that the topic has
-    not changed. So a change replaces the dictionary, and does so last.
+    Our partitioners read the partitions of a topic in `_leaders`. While the topic's dictionary is the same object, they
+    take the topic as unchanged. So `put` replaces the dictionary, and as its last step.
     """
 
     __slots__ = ("_all", "_available", "_leaders")
@@ -123,7 +123,7 @@ class ProducerTopics:
     """The topics of one producer.
 
     The first record to a topic waits for its partitions, as in Java. After that a thread reads them at an interval.
-    Until a reading succeeds, the old ones count.
+    Until a reading succeeds, the old partitions count.
 
     Args:
         patience: seconds that the first record to a topic waits.
@@ -222,8 +222,8 @@ def _look_aside(
 ) -> tuple[dict[int, int] | None, KafkaError | None]:
     """As `_look`, on a thread of its own, since a delivery report may have called `produce`.
 
-    Within a callback, `list_topics` would make the next callback abort the process (`own_client.py`). The state that it
-    deletes is that of its thread.
+    Within a callback, `list_topics` would make the next callback abort the process (`own_client.py`). On another thread
+    it deletes only the state of that thread.
     """
     answer: Future[tuple[dict[int, int] | None, KafkaError | None]] = Future()
 
@@ -253,6 +253,6 @@ def _look(
         return None, found.error
     leaders = {number: partition.leader for number, partition in found.partitions.items()}
     if sorted(leaders) != list(range(len(leaders))):
-        # The topic is being created, and has gaps among its numbers. They must not be taken for partitions.
+        # The topic is being created, and its partition numbers have gaps. The gaps must not count as partitions.
         return None, KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"the partitions of {name!r} are being created")
     return leaders, None

@@ -1,7 +1,7 @@
 """The commits of a consumer that has not subscribed: its application assigns the partitions.
 
-librdkafka makes every commit, but those on the interval are started here. The data path has them switched off, since
-librdkafka would make them for a member as well, without its generation.
+librdkafka makes every commit, but commits on the interval are started here. librdkafka's own automatic commits are
+switched off, since librdkafka would make them for a member as well, without its generation.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class UnsubscribedCommits:
         self._stored = False
 
     def begin(self) -> bool:
-        """The application has assigned partitions. Returns whether they are committed on the interval."""
+        """Notes that the application has assigned partitions. Returns whether they are committed on the interval."""
         self._asked.clear()
         self.on_interval = self._config.auto_commit and self._config.auto_commit_interval > 0
         return self.on_interval
 
     def stored(self) -> None:
-        """The application has stored offsets."""
+        """Notes that the application has stored offsets."""
         self._stored = True
 
     def committed(self) -> None:
-        """The application has committed the new offsets itself."""
+        """Notes that the application has committed the new offsets itself."""
         self._has_new()
 
     def commit(self) -> None:
