@@ -1,4 +1,4 @@
-"""The keys of a live topic and their partitions, read with confluent-kafka. It joins no group and commits nothing."""
+"""The keys of a live topic and their partitions, read with confluent-kafka, without a group and without commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIXED = {
     "auto.offset.reset": "earliest",
 }
 
-# Seconds between two questions about a partition without a leader: an election takes about as long.
+# Seconds between two requests about a partition without a leader: an election takes about as long.
 _LEADER_PAUSE = 0.1
 
 

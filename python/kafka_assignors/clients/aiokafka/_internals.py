@@ -1,7 +1,7 @@
-"""The private attributes of aiokafka. They are touched here and nowhere else.
+"""The private attributes of aiokafka. No other module uses them.
 
-Each function first checks that this version of the client has the attribute. If not, a plug-in gets an answer with
-which it works as with the public API alone. A producer cannot work without them, so it gets an
+Each function first checks that this version of the client has the attribute. If not, a function for plug-ins returns a
+value with which a plug-in works as with the public API alone. A function for producers raises
 `IncompatibleClientError` before anything is sent.
 """
 
@@ -67,15 +67,15 @@ __all__ = [
     "without_group",
 ]
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Consumer = aiokafka.AIOKafkaConsumer
 
 Record = tuple[str, Any, Any, Any, Any]
 """Topic, key, value, serialized key and serialized value."""
 
 
-# Partitioners read a topic's partitions here. If a version has no such class or attribute, they call the public methods
-# instead.
+# Partitioners read a topic's partitions in this attribute. In a version without this class or attribute they call the
+# public methods.
 if hasattr(cluster, "ClusterMetadata"):
     register_cluster_type(cluster.ClusterMetadata, "_partitions")
 
@@ -93,7 +93,7 @@ _REBALANCES: tuple[type, ...] = tuple(filter(None, [getattr(group_coordinator, "
 
 
 def as_coordinator(caller: object) -> Any | None:
-    """The coordinator that `caller` is, or belongs to; None if it is neither."""
+    """The coordinator, if `caller` is one or belongs to one; else None."""
     if isinstance(caller, _REBALANCES):
         _, caller = coordinator_of(caller)
     return caller if isinstance(caller, _COORDINATORS) else None
@@ -140,7 +140,7 @@ def assigning_method(coordinator: Any) -> Callable[[Any, Any], Any] | None:
 
 
 def replace_assigning_method(coordinator: Any, method: Callable[[Any], Any]) -> None:
-    """Replaces that method in this coordinator. Only for one in which `assigning_method` has found it."""
+    """Replaces the method that `assigning_method` has found in this coordinator."""
     coordinator._perform_assignment = method
 
 
@@ -173,16 +173,16 @@ def reading_settings(consumer: Any) -> tuple[str, str]:
 
 
 class SubscriptionRules:
-    """What a consumer subscribes to, by the client's own rules: its errors are those of the installed release.
+    """The subscription of a consumer, by the client's own rules: the errors are those of the installed release.
 
-    It calls the client's `subscribe` and `assign` on a stand-in, so that the consumer's own table has nothing of it.
+    The client's `subscribe` and `assign` are called on a stand-in, so that the consumer's own table does not change.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._state: Any = subscription_state.SubscriptionState(loop=loop)
 
     def subscribe(self, topics: Any, pattern: Any, listener: Any) -> None:
-        """As the client's method. Raises what that raises."""
+        """As the client's method, with the same errors."""
         stand_in: Any = SimpleNamespace(
             _subscription=self._state,
             _client=SimpleNamespace(set_topics=lambda _: None),
@@ -193,7 +193,7 @@ class SubscriptionRules:
         _Consumer.subscribe(stand_in, topics, pattern, listener)
 
     def assign(self, partitions: Any) -> None:
-        """As the client's method. Raises what that raises."""
+        """As the client's method, with the same errors."""
         self._state.assign_from_user(partitions)
 
     def unsubscribe(self) -> None:
@@ -232,32 +232,32 @@ _ManualSubscription: Any = getattr(subscription_state, "ManualSubscription", obj
 class _Gated(_ManualSubscription):  # type: ignore[misc]
     """The client's own gate in front of `getone` and `getmany`, which it shuts while a group of its own rebalances.
 
-    Records that are fetched stay where they are, and gets wait without a look at them.
+    Fetched records stay in the client, and gets wait without reading them.
     """
 
     gate: Gate
 
     @property
     def _reassignment_in_progress(self) -> bool:
-        # The client asks for each record, so this costs little while nothing is in doubt.
+        # The client reads this for each record, so the check is cheap while the membership is certain.
         gate = self.gate
         return gate.shut or (time.monotonic() >= gate.certain_until and gate.is_shut())
 
     @_reassignment_in_progress.setter
     def _reassignment_in_progress(self, _: bool) -> None:
-        """The client's constructor sets it."""
+        """Does nothing. The client's constructor sets the attribute."""
 
 
 class Table:
     """The partitions that a consumer reads: the client's own table, changed in place.
 
-    The client's task does not notice, so what stays keeps its position, its records and its requests under way.
-    `assign` would throw all of them away. The table holds no reference to the consumer.
+    The client's task does not notice, so a partition that stays keeps its position, its records and its requests under
+    way. `assign` would throw all of them away. The table holds no reference to the consumer.
 
     Args:
         consumer: after its first `assign`, and its `start`.
-        gate: the client asks it before each look for records. It holds no consumer either, since the client's task
-            holds this table.
+        gate: the client checks it before it hands out records. It holds no reference to the consumer either, since the
+            client's task holds this table.
     """
 
     def __init__(self, consumer: Any, gate: Gate) -> None:
@@ -271,7 +271,7 @@ class Table:
 
     @property
     def read(self) -> frozenset[Any]:
-        """The partitions in it."""
+        """The partitions that the client reads."""
         found: frozenset[Any] = self._assignment.tps
         return found
 
@@ -281,8 +281,9 @@ class Table:
         """Reads these partitions from now on.
 
         Args:
-            wanted: all of them.
-            fresh: those that are new, or begin elsewhere, and at which offset; None for the client's reset rule.
+            wanted: all partitions to read.
+            fresh: the partitions that are new or begin elsewhere, each with its offset; None for the client's reset
+                rule.
             topics: the topics whose metadata the client keeps.
 
         Returns:
@@ -290,12 +291,12 @@ class Table:
         """
         states = self._assignment._tp_state
         for gone in self.read.difference(wanted):
-            # Throws away what was fetched, an error among it.
+            # Throws away the fetched records, or the fetched error.
             self._fetcher.seek_to(gone, 0)
             state = states[gone]
             state.pause()
-            # Lets a request end that is under way for its position. The state stays in the table: such a request, or
-            # a fetch, looks for it when its answer comes, and ignores the answer.
+            # Ends a request for its position that is under way. The state stays in the table: when the answer to such a
+            # request or to a fetch arrives, the client looks the state up, and ignores the answer.
             state.update_committed(aiokafka.structs.OffsetAndMetadata(-1, ""))
             state.await_reset(_LATEST)
         for each in fresh.keys() - self.read:
@@ -304,7 +305,7 @@ class Table:
         names = frozenset(topics).union(each.topic for each in wanted)
         self._subscription._topics = names
         for each, offset in fresh.items():
-            # It wakes the client's task as well.
+            # This wakes the client's task as well.
             self._fetcher.seek_to(each, 0 if offset is None else offset)
             if offset is None:
                 states[each] = subscription_state.TopicPartitionState(self._assignment)
@@ -322,7 +323,7 @@ class Table:
         return found
 
     def open(self) -> None:
-        """Lets the gets that wait look again whether they have to."""
+        """Makes the waiting gets check the gate again."""
         self._state._notify_assignment_waiters()
 
 
@@ -330,7 +331,7 @@ _LATEST = -1
 
 
 def table_of(consumer: Any, gate: Gate) -> Table | None:
-    """The table of a consumer that has assigned and started; None if this version has another."""
+    """The table of a consumer that has assigned and started; None if this version has another kind of table."""
     try:
         state = consumer._subscription
         assignment = state.subscription.assignment
@@ -351,7 +352,7 @@ def table_of(consumer: Any, gate: Gate) -> Table | None:
 
 
 def show_group(consumer: Any, group_id: str | None) -> bool:
-    """Shows the group where others read it. Returns False if this version does not show it."""
+    """Sets the attribute in which other code reads the group. Returns False if this version has no such attribute."""
     if not hasattr(consumer, "_group_id"):
         return False
     consumer._group_id = group_id
@@ -360,7 +361,7 @@ def show_group(consumer: Any, group_id: str | None) -> bool:
 
 @contextlib.contextmanager
 def without_group(consumer: Any, group_id: str) -> Iterator[None]:
-    """While it lasts the client believes that the consumer has no group, and makes no coordinator of its own."""
+    """Hides the group from the client, so that it makes no coordinator of its own."""
     show_group(consumer, None)
     try:
         yield
@@ -369,7 +370,7 @@ def without_group(consumer: Any, group_id: str) -> Iterator[None]:
 
 
 def replace_coordinator(consumer: Any, make: Callable[[Any], Any]) -> Any | None:
-    """Puts what `make` makes of the consumer's coordinator in its place; None if this version has no such place."""
+    """Replaces the consumer's coordinator by `make(coordinator)`, and returns that; None if there is no coordinator."""
     native = getattr(consumer, "_coordinator", None)
     if native is None:
         return None
@@ -378,7 +379,7 @@ def replace_coordinator(consumer: Any, make: Callable[[Any], Any]) -> Any | None
 
 
 def exchange_coordinator(consumer: Any, coordinator: Any) -> Any:
-    """Replaces a consumer's coordinator, and returns the one before. Only where `replace_coordinator` found one."""
+    """Replaces a consumer's coordinator, and returns the previous one. Only where `replace_coordinator` found one."""
     before, consumer._coordinator = consumer._coordinator, coordinator
     return before
 
@@ -387,11 +388,11 @@ def native_coordinator(consumer: Any, *, in_group: bool) -> Any:
     """A coordinator of the client's own, as `start` makes it.
 
     Args:
-        consumer: that has started.
-        in_group: whether it is to look after the group, for partitions that the application has chosen.
+        consumer: a consumer that has started.
+        in_group: whether the coordinator serves the group, for partitions that the application has chosen.
 
     Raises:
-        IncompatibleClientError: this version makes it in another way.
+        IncompatibleClientError: this version makes a coordinator with other arguments.
     """
     kind = "GroupCoordinator" if in_group else "NoGroupCoordinator"
     try:
@@ -409,7 +410,7 @@ def native_coordinator(consumer: Any, *, in_group: bool) -> Any:
 
 
 class _GetContext:
-    """The client's count of gets under way, which is right also after a get that was cancelled or has failed."""
+    """The client's count of gets under way, which also decreases after a get that was cancelled or has failed."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -426,8 +427,8 @@ class _GetContext:
 def count_gets_exactly(consumer: Any) -> None:
     """Mends the count of a consumer's gets, on which `idle_time` relies.
 
-    The client's own never goes down again after `asyncio.wait_for(consumer.getone(), 1)` had to give up: the
-    application would count as asking for ever, and `max_poll_interval_ms` as kept.
+    The client's own count does not decrease when `asyncio.wait_for(consumer.getone(), 1)` times out: the application
+    would count as asking for ever, and `max_poll_interval_ms` would never be exceeded.
     """
     state = getattr(consumer, "_subscription", None)
     if all(hasattr(state, name) for name in ("fetch_context", "_fetch_count", "_last_fetch_ended")):
@@ -437,7 +438,7 @@ def count_gets_exactly(consumer: Any) -> None:
 
 
 def idle_time(consumer: Any) -> float | None:
-    """For how many seconds the application has asked for no records; 0 while it asks. None if this version is mute.
+    """For how many seconds the application has asked for no records; 0 while it asks. None if this is not shown.
 
     Any thread may call it.
     """
@@ -447,7 +448,7 @@ def idle_time(consumer: Any) -> float | None:
 
 
 def fail_waiting_gets(consumer: Any, error: Exception) -> bool:
-    """Raises an error in the gets that wait. Returns False if there are none, or this version has another way."""
+    """Raises an error in the waiting gets. Returns False if there are none, or this version has no method for that."""
     state = getattr(consumer, "_subscription", None)
     waiters = [*getattr(state, "_fetch_waiters", ()), *getattr(state, "_assignment_waiters", ())]
     waiting = any(not each.done() for each in waiters)
@@ -548,7 +549,7 @@ def _incompatible(reason: object) -> IncompatibleClientError:
 
 # `accumulator_of` has checked for all attributes that the functions below touch.
 
-# What the sender waits for, from 0.14 on and before.
+# The attribute with the future for which the sender waits, from 0.14 on and before.
 _WAITERS = ("_waiter_future", "_wait_data_future")
 
 
@@ -564,14 +565,14 @@ def last_batch(accumulator: Any, topic_partition: Any) -> Any | None:
 
 
 def wake_sender(accumulator: Any) -> None:
-    """Makes the sender look at the batches now."""
+    """Makes the sender check the batches now."""
     waiter = next(getattr(accumulator, name) for name in _WAITERS if hasattr(accumulator, name))
     if not waiter.done():
         waiter.set_result(None)
 
 
 def leave_batch(batch: Any) -> None:
-    """Closes a batch that had no room for a record; from 0.14 on it is closed by then."""
+    """Closes a batch that had no room for a record; from 0.14 on the client has already closed it."""
     close = getattr(getattr(batch, "_builder", None), "close", None)
     if close is not None:
         close()

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 from aiokafka import AIOKafkaConsumer
 
 from kafka_assignors import assignors
@@ -83,7 +83,7 @@ class _AiokafkaAdapter(ClientAdapter):
         return assignment.version, assignment.assignment, assignment.user_data
 
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
-        # aiokafka makes a new state for each assignment, without the positions of the one before.
+        # aiokafka makes a new state for each assignment, without the positions of the previous one.
         return kept
 
 
@@ -138,7 +138,7 @@ class CustomAssignor(CustomAdapter, _GenerationAdapter):
 
 
 class _UnansweredError(Exception):
-    """The lags are not there yet. A caller that can await them does, and calls `assign` again."""
+    """The lags have not arrived yet. A caller that can await them awaits them, and calls `assign` again."""
 
     def __init__(self, inquiry: Inquiry) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class LagBasedAssignor(LagAdapter, _GenerationAdapter):
 
     One instance per consumer, attached to it before `start()` (`attach`, or `consumer(..., assignor=...)`), and no
     other strategy with it. The event loop is never blocked: a member that may lead reads the lags on another thread
-    before it joins (`AdminLagSource`). If it leads before they are there, it awaits them until the deadline.
+    before it joins (`AdminLagSource`). If it leads before the lags have arrived, it awaits them until the deadline.
     """
 
     # The group's topics when this member led last. As a leader it needs their lags, even without subscribing to them.
@@ -240,8 +240,8 @@ class LagBasedAssignor(LagAdapter, _GenerationAdapter):
     def _await_lags(self, coordinator: Any) -> None:
         """Makes the coordinator await the lags before it assigns.
 
-        `assign` cannot await, but its caller in aiokafka can. In versions in which it cannot, the lags count if they
-        came while the group was joining.
+        `assign` cannot await, but its caller in aiokafka can. In versions in which the caller cannot, the lags count
+        only if they arrive while the group joins.
         """
         plain = _internals.assigning_method(coordinator)
         if plain is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Committing"]
 
-# How long the membership tries at a time; then the client's rules say whether it is tried again.
+# How long the membership tries each time; after that the client's rules decide whether to try again.
 _SECONDS = 30.0
 
 
@@ -37,7 +37,7 @@ class Committing:
         self._config = config
 
     async def commit(self, offsets: Mapping[Partition, Position]) -> None:
-        """Commits, until it is done or cannot be.
+        """Commits, and tries again until the commit has succeeded or cannot succeed.
 
         Raises:
             CommitFailedError: the consumer is no longer the member that it was.

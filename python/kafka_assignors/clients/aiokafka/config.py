@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Client = aiokafka.AIOKafkaConsumer
 _OWN = OwnAssignors("aiokafka", "aiokafka", "roundrobin", frozenset(("range", "roundrobin", "sticky")))
-# What brokers allow at least with KIP-848.
+# The shortest session timeout that brokers allow with KIP-848.
 _SESSION_MS = 45_000
 
 OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail", **DEFAULTS}
@@ -51,7 +51,7 @@ def is_ours_alone(name: str) -> bool:
 
 
 def signature(*, with_self: bool = False) -> inspect.Signature:
-    """That of the client's class in the installed release, and `OURS`."""
+    """The signature of the client's constructor in the installed release, with `OURS`."""
     own = inspect.signature(_Client.__init__)
     further = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
@@ -117,7 +117,7 @@ class ConsumerConfig(MemberConfig):
             session_timeout_ms=_SESSION_MS if protocol == "consumer" else session,
             heartbeat_interval_ms=heartbeat,
             max_poll_interval_ms=_milliseconds(settings, "max_poll_interval_ms"),
-            # As the client: its task joins, not the application, so that the group need not wait for a poll.
+            # As in the client, whose task joins: the group need not wait for a poll of the application.
             rebalance_timeout_ms=session if rebalance is None else _milliseconds(settings, "rebalance_timeout_ms"),
             metadata_refresh_ms=_milliseconds(settings, "metadata_max_age_ms"),
             retry_backoff_ms=backoff,
@@ -126,7 +126,7 @@ class ConsumerConfig(MemberConfig):
             auto_commit_interval=max(0.0, float(settings["auto_commit_interval_ms"]) / 1000),
             on_rebalance=callback,
             on_broker_assignor=reaction,
-            # Its listeners hear of the first rebalance, too, in which there is nothing to revoke.
+            # The client calls its listeners in the first rebalance, too, in which there is nothing to revoke.
             tells_every_rebalance=True,
             group_protocol=protocol,
             group_remote_assignor=remote,
@@ -144,11 +144,11 @@ def _milliseconds(settings: Mapping[str, Any], name: str) -> int:
 
 
 def with_lags(config: ConsumerConfig, client: Any, loop: asyncio.AbstractEventLoop) -> ConsumerConfig:
-    """The settings, in which every assignor by lag has a source and a group.
+    """The settings, with a source of lags and a group for every assignor by lag.
 
     Args:
-        config: the consumer's.
-        client: the consumer's client of brokers, whose settings a source takes that reads the cluster.
+        config: the consumer's settings.
+        client: the consumer's client of brokers, with whose settings a source reads the cluster.
         loop: the consumer's event loop.
 
     Raises:

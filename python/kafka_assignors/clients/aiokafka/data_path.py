@@ -1,4 +1,4 @@
-"""aiokafka as the data path of a membership: what it reads, in which order its listeners are called, and its errors.
+"""aiokafka as the data path of a membership: the partitions it reads, the calls of its listeners, and its errors.
 
     the application's getone, getmany ──► aiokafka ──── asks ────► AiokafkaPath.gate, .asked
     the consumer's task, in a turn ─────► AiokafkaPath ──────────► the client's table of partitions
@@ -40,14 +40,14 @@ __all__ = ["AiokafkaPath", "SubscriptionListener", "plain"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Client = aiokafka.AIOKafkaConsumer
 
 _METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
 
 
 def plain(partitions: Iterable[Any]) -> set[Partition]:
-    """The client's partitions as the membership has them."""
+    """The client's partitions in the form of the membership: topic and number."""
     return {(each.topic, each.partition) for each in partitions}
 
 
@@ -57,8 +57,7 @@ class SubscriptionListener:
 
     Attributes:
         listener: the application's; None for none.
-        gate: in front of the gets.
-        is_over: whether the subscription is: then the listener hears of nothing, as in the client.
+        is_over: whether the subscription is over. Then the listener is not called any more, as in the client.
     """
 
     listener: Any
@@ -66,19 +65,19 @@ class SubscriptionListener:
 
 
 class AiokafkaPath:
-    """A consumer of aiokafka that reads what it is told. It holds the consumer weakly.
+    """A consumer of aiokafka that reads the partitions of a membership. The consumer is held weakly.
 
     Args:
-        consumer: ours.
+        consumer: our consumer.
         config: its settings.
 
     Attributes:
-        config: likewise.
+        config: the consumer's settings.
         side: the application's side of the membership; set before the first turn.
         arrivals: wakes the task that takes the turns; set by `start`.
-        table: what the client reads; None before the first assignment.
-        topics: what the consumer subscribes to by name.
-        is_over: whether the subscription has ended, and its partitions may not have gone yet.
+        table: the partitions that the client reads; None before the first assignment.
+        topics: the topics to which the consumer subscribes by name.
+        is_over: whether the subscription has ended. Its partitions may not have been removed yet.
         held: partitions that `hold` has paused, and not the application.
     """
 
@@ -93,11 +92,11 @@ class AiokafkaPath:
         self.is_over = False
         self.gate = Gate(self.certain_for)
         self.held: set[TopicPartition] = set()
-        # Gets that the client does not show; None where it does.
+        # The gets, where the client does not show them; else None.
         self._gets: TrackedGets | None = None
         self._listener = SubscriptionListener(None)
         self._has_asked = False
-        # What the member's thread has put into the mailbox since the application last asked.
+        # Whether there was work in the mailbox at the latest `wake`, since which the application has not asked.
         self._has_work = False
         self._failure: Exception | None = None
         self._is_fatal = False
@@ -105,7 +104,7 @@ class AiokafkaPath:
         self._waits_for_assignment: asyncio.Future[None] | None = None
         # Tasks wait here for the start of partitions.
         self._next_assignment: asyncio.Future[None] | None = None
-        # Where partitions begin that the listener of an assignment has sought.
+        # The positions that the listener of an assignment has sought.
         self._sought: dict[Partition, Position] = {}
 
     @property
@@ -122,11 +121,11 @@ class AiokafkaPath:
         return (partition.topic, partition.partition) in self.side.assigned.owned or self.is_read(partition)
 
     def is_read(self, partition: TopicPartition) -> bool:
-        """Whether the client reads it. If it is this consumer's and is not read, it waits for its start."""
+        """Whether the client reads the partition. A partition of this consumer that is not read waits for its start."""
         return self.table is not None and not self.is_over and partition in self.table.read
 
     def begin_empty(self, topics: frozenset[str]) -> None:
-        """Takes what the consumer assigned before its start, of which nothing is to be read."""
+        """Takes the consumer's table, and removes the partitions that were assigned only for the client's `start`."""
         self.topics = topics
         self._adopt()
         assert self.table is not None
@@ -142,7 +141,7 @@ class AiokafkaPath:
             self._gets = TrackedGets(consumer, self.gate, self.asked)
 
     def let_go(self) -> None:
-        """Leaves the client's table to others: the application or, later, a new subscription."""
+        """Leaves the client's table to the application or, later, to a new subscription."""
         self.table = None
         self.held.clear()
 
@@ -187,7 +186,8 @@ class AiokafkaPath:
         if table.read <= held:
             self.gate.shut = True
         if not self.gate.shut or isinstance(table, PublicTable):
-            # A get would throw away what was fetched for a paused partition. So the gate is better where all are held.
+            # A get would throw away the fetched records of a paused partition. So where all partitions are held, the
+            # gate is shut instead.
             self.held |= held
             _Client.pause(consumer, *held)
 
@@ -204,21 +204,21 @@ class AiokafkaPath:
         self._next_assignment = None
 
     async def next_assignment(self) -> None:
-        """Waits until the client is told to read something else, or the membership ends."""
+        """Waits until the client gets another assignment, or the membership ends."""
         if self._next_assignment is None:
             self._next_assignment = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._next_assignment)
 
     def start_at(self, partition: TopicPartition, offset: int) -> None:
-        """Begins a partition here, that is this consumer's and is not read yet."""
+        """Begins a partition of this consumer that is not read yet at this offset."""
         name, at = (partition.topic, partition.partition), Position(offset)
         if not self.side.assigned.start_at(name, at):
-            # Within the listener of an assignment: it begins after that.
+            # Within the listener of an assignment: the partition begins after the listener has returned.
             self._sought[name] = at
             self.side.choose(dict.fromkeys(self.side.assigned.owned) | self._sought)
 
     def sought_for(self, partition: TopicPartition) -> int | None:
-        """Where a partition will begin that is not read yet, if the application has said so."""
+        """The offset that the application has chosen for a partition that is not read yet; None without one."""
         at = self._sought.get((partition.topic, partition.partition))
         return None if at is None else at.offset
 
@@ -236,20 +236,20 @@ class AiokafkaPath:
 
     def listen(self, topics: frozenset[str], listener: Any) -> SubscriptionListener | None:
         """Begins a subscription. Returns its listener for the membership."""
-        # Partitions of a subscription that has ended go in the next turn.
+        # Partitions of a subscription that has ended are removed in the next turn.
         self.gate.shut = self.is_over and self.table is not None and bool(self.table.read)
         self.topics, self.is_over = topics, False
         self._listener = SubscriptionListener(listener)
         return None if listener is None else self._listener
 
     def end_subscription(self) -> None:
-        """Hands out nothing more of a subscription, whose partitions go in the next turn."""
+        """Hands out no more records of a subscription. Its partitions are removed in the next turn."""
         self.end_listener()
         self.is_over = self.gate.shut = True
         self.end_wait()
 
     def end_listener(self) -> None:
-        """The listener hears of nothing any more, not even that its partitions go."""
+        """From now on the listener is not called, not even for the revocation of its partitions."""
         self._listener.is_over = True
 
     @property
@@ -260,7 +260,7 @@ class AiokafkaPath:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether the listener hears of differences only."""
+        """Whether the listener is called with differences only."""
         return self.side.strategies.cooperative
 
     def call(self, listener: SubscriptionListener | None, event: Event, partitions: frozenset[Partition]) -> object:
@@ -308,7 +308,7 @@ class AiokafkaPath:
         self._report(error_of(code, message, error.topic, self.config.group_id))
 
     def _report(self, error: Exception) -> None:
-        """Raises an error in `start`, else in the gets that wait, else in the next one; a fatal one in each."""
+        """Raises an error in `start`, else in the waiting gets, else in the next get; a fatal error in each of them."""
         waiting, consumer = self._waits_for_assignment, self.consumer
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
@@ -339,10 +339,10 @@ class AiokafkaPath:
     # Signs of life.
 
     def asked(self) -> None:
-        """Notes that the application asks for records, and raises the error that it has not got yet."""
+        """Notes that the application asks for records, and raises the error that it has not received yet."""
         self._has_asked = True
         if self._has_work:
-            # A member that left since nobody polled comes back.
+            # A member that left after `max_poll_interval_ms` without a poll joins again.
             self._has_work = False
             self.arrivals.ring()
         if self._failure is not None:
@@ -353,7 +353,7 @@ class AiokafkaPath:
 
     @property
     def asks(self) -> bool:
-        """Whether the application asks for records, or has done so since the last look."""
+        """Whether the application asks for records, or has done so since this property was last read."""
         has_asked, self._has_asked = self._has_asked, False
         return has_asked or self._asks_now(self.consumer)
 
@@ -367,7 +367,7 @@ class AiokafkaPath:
         consumer = self.consumer
         if consumer is None:
             return None
-        # What the member's thread has done may be the end of the membership.
+        # The membership may have ended.
         self.gate.certain_until = 0.0
         self._has_work = bool(self.side.mailbox)
         if self._has_work and not self.arrivals.ring():

@@ -1,10 +1,10 @@
-"""aiokafka's listener that hears of differences only."""
+"""KIP-54's clean-up listener for aiokafka."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 from aiokafka import ConsumerRebalanceListener
 
 from kafka_assignors.clients.aiokafka._internals import as_coordinator, membership_of
@@ -19,18 +19,18 @@ __all__ = ["RebalanceDiffListener"]
 
 
 class RebalanceDiffListener(DiffListener):
-    """KIP-54's clean-up listener: it hears of partitions that really came or went.
+    """KIP-54's clean-up listener: it is called only for partitions that were really gained or given up.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`, as functions or coroutines; both get
     ascending lists of `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`, to our consumer or to
     aiokafka's with a plug-in. In an eager group the difference is known only after the rebalance, and
     `on_partitions_given_up` is called then; in a cooperative one, and if the membership was lost, at once. After a
-    generation without this consumer nothing counts as kept.
+    generation without this consumer no partition counts as kept.
 
-    aiokafka logs the errors of the callbacks, as of any listener. What is held stays right.
+    aiokafka logs the errors of the callbacks, as of any listener. The held partitions stay right.
 
     Args:
-        listener: an ordinary listener that is called as well, with everything, as by aiokafka.
+        listener: an ordinary listener that is called as well, with all partitions, as by aiokafka.
     """
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
@@ -65,12 +65,12 @@ class RebalanceDiffListener(DiffListener):
         await run_async(self._user(name, lost) + self._due(self._holdings.taken(lost)))
 
     async def close(self) -> None:
-        """Gives up the partitions that are still held. Call it after `stop()`, of which aiokafka tells no listener."""
+        """Gives up the partitions that are still held. Call it after `stop()`, in which aiokafka calls no listener."""
         await run_async(self._on_close())
 
 
 def _as_path(caller: object) -> AiokafkaPath | None:
-    """The data path of our consumer, if it is that."""
+    """`caller`, if it is the data path of our consumer; else None."""
     return caller if isinstance(caller, AiokafkaPath) else None
 
 

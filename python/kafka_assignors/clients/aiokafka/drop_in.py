@@ -81,8 +81,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     - `group_remote_assignor`: the broker's assignor for which this consumer votes, such as `range`; None by default.
 
     Partitions that stay with a consumer are read without a break, also in eager rebalances: positions, fetched records
-    and pauses stay. A blocked event loop keeps its membership, up to `max_poll_interval_ms` without a get. A listener
-    with a method `on_partitions_lost` is called with partitions that other members may own already.
+    and pauses stay. A consumer whose event loop is blocked stays a member, up to `max_poll_interval_ms` without a get.
+    A listener with a method `on_partitions_lost` is called with partitions that other members may own already.
 
     Without a `group_id`, and with partitions that the application assigns itself, it is the client's consumer.
 
@@ -110,7 +110,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         if config is None:
             super().__init__(*topics, **own)
             return
-        # The client's own strategies and its group stay out of it. The group is shown afterwards.
+        # Without strategies and a group, the client does not join. `show_group` sets the group afterwards.
         super().__init__(**own | {"group_id": None, "partition_assignment_strategy": ()})
         _internals.show_group(self, config.group_id)
         _internals.count_gets_exactly(self)
@@ -139,12 +139,12 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             return
         topics = self._group_rules.topics
         if topics:
-            # The client waits until the topics exist of which it is to read something.
+            # The client's `start` waits until the topics of its assignment exist.
             super().assign([TopicPartition(topic, 0) for topic in sorted(topics)])
         with _internals.without_group(self, config.group_id):
             await super().start()
         if topics:
-            # In the same step of the loop, so that nothing is read of it.
+            # In the same step of the loop, so that no record of this assignment is read.
             self._group_path.begin_empty(topics)
         if _internals.replace_coordinator(self, self._slot_on) is None:
             raise IncompatibleClientError(
@@ -155,7 +155,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             await self._group_path.first_assignment()
 
     def _slot_on(self, native: Any) -> GroupSlot:
-        """What stands in the place of the client's coordinator. The first one begins to take turns."""
+        """The slot, in the place of the client's coordinator. The first call makes it, and it begins to take turns."""
         if self._group_slot is None:
             self._group_slot = GroupSlot(native, self._group_path, self._group_commits)
         self._group_slot.put_upon(native)
@@ -173,7 +173,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         self._group_side.subscribe(sorted(rules.topics), expressions, listener)
 
     def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
-        """As the client's. Raises what that raises."""
+        """As the client's, with the same errors."""
         if self._membership_config is None:
             super().subscribe(topics, pattern, listener)
             return
@@ -201,7 +201,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             member.unsubscribe()
 
     def assign(self, partitions: Any) -> None:
-        """As the client's: these partitions, which the group does not know of. Raises what that raises."""
+        """As the client's, with the same errors: reads these partitions without joining the group."""
         if self._membership_config is not None:
             if self._has_started:
                 self._check_loop()
@@ -230,14 +230,14 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled this call: aiokafka cancels a fetch that rests before it tries again, and lets the error
-            # out of stop(). The member would stay in its group, and the client's connections open.
+            # Nobody cancelled this call: aiokafka cancels a fetch that sleeps before a retry, and raises that error in
+            # `stop`. If it were raised here, the member would stay in its group, and the client's connections open.
             client = _internals.native_client(self)
             if client is not None:
                 await client.close()
         if self._membership_config is not None and self._group_slot is not None:
             await self._group_slot.close()
-            # The client ends those that wait for records. Those that wait for the group would wait for ever.
+            # The client ends the gets that wait for records. Gets that wait for the group would wait for ever.
             _internals.fail_waiting_gets(self, ConsumerStoppedError())
 
     def subscription(self) -> Any:
@@ -264,7 +264,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
     @property
     def _in_our_group(self) -> bool:
-        """Whether partitions come from our member, or would: with a group, and none chosen by the application."""
+        """Whether only our member assigns partitions: there is a group, and the application has chosen none."""
         return self._membership_config is not None and not self._group_rules.by_hand
 
     @property
@@ -282,7 +282,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     # Positions.
 
     def _check(self, *partitions: TopicPartition) -> set[TopicPartition]:
-        """Those that the client reads. Raises for one that is not this consumer's."""
+        """The given partitions that the client reads. Raises for a partition that is not this consumer's."""
         self._check_loop()
         path = self._group_path
         strange = [each for each in partitions if not path.has(each)]
@@ -291,7 +291,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         return {each for each in partitions if path.is_read(each)}
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """As the client's; also for a partition that is not read yet. It stays so in rebalances, if it stays."""
+        """As the client's; also for a partition that is not read yet. It stays paused until it is taken away."""
         if not self._in_our_group or not _are_partitions(partitions):
             super().pause(*partitions)
             return
@@ -327,7 +327,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             if sought is not None:
                 return sought
             if self._group_side.within == "assigned":
-                # The partition begins after the listener, which must not wait for that.
+                # The partition begins after the listener has returned, so the listener must not wait for that.
                 offset = await self._first_position(partition)
                 self.seek(partition, offset)
                 return offset
@@ -465,7 +465,7 @@ def _loop_of(given: dict[str, Any]) -> asyncio.AbstractEventLoop | None:
 
 
 def _are_partitions(given: Iterable[Any]) -> bool:
-    """Whether the client accepts them. If not, its own method raises the right error."""
+    """Whether the client accepts these arguments. If not, its own method raises the right error."""
     return all(isinstance(each, TopicPartition) for each in given)
 
 

@@ -1,4 +1,4 @@
-"""The client's own errors for what a broker has answered to the membership."""
+"""The client's own errors for the error codes that the membership receives from brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the gets of a consumer may look for records."""
+"""Whether the gets of a consumer may hand out records."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Gate:
     """Shut while partitions are given up, and while the membership may have ended. It holds the membership weakly.
 
     Args:
-        certain_for: a method: for how many seconds the membership is certain; None if it may have ended.
+        certain_for: a method that returns for how many seconds the membership is certain; None if it may have ended.
 
     Attributes:
-        shut: whether it is shut in any case.
-        certain_until: the time (`time.monotonic`) up to which the membership need not be asked. Any thread may set it
-            to 0, when something has happened to the membership.
+        shut: whether the gate is shut, whatever `certain_for` returns.
+        certain_until: the time (`time.monotonic`) up to which `certain_for` need not be called. Any thread may set it
+            to 0 when the membership has changed.
     """
 
     def __init__(self, certain_for: Callable[[], float | None]) -> None:

@@ -1,7 +1,7 @@
-"""What stands in a consumer's `_coordinator` while our member runs the group, and the task that takes its turns.
+"""The object in a consumer's `_coordinator` while our member runs the group, and the task that takes its turns.
 
-The client asks it for errors at the beginning of each get, and closes it in `stop`. Frameworks read the member's id and
-generation there.
+The client calls its `check_errors` at the beginning of each get, and its `close` in `stop`. Frameworks read the
+member's id and generation there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class GroupSlot:
 
     Attributes:
         group_id: the group.
-        native: the coordinator that the client made for a consumer without a group: it has partitions without a commit
-            start by the client's reset rule.
+        native: the coordinator that the client made for a consumer without a group: it starts partitions without a
+            commit by the client's reset rule.
     """
 
     def __init__(self, native: Any, path: AiokafkaPath, committing: Committing) -> None:
@@ -58,7 +58,7 @@ class GroupSlot:
             raise AttributeError(name)
         return getattr(self.native, name)
 
-    # What the client and frameworks use.
+    # The methods that the client and frameworks call.
 
     @property
     def member_id(self) -> str:
@@ -73,7 +73,7 @@ class GroupSlot:
         return -1 if member is None else member.identity[1]
 
     def check_errors(self) -> None:
-        """Raises the group's error that the application has not got yet."""
+        """Raises the group's error that the application has not received yet."""
         self._path.asked()
         self.native.check_errors()
 
@@ -114,7 +114,7 @@ class GroupSlot:
             await native.close()
 
     def put_upon(self, native: Any) -> None:
-        """Stands in front of another coordinator of the client's."""
+        """Takes the place of another coordinator of the client."""
         self.native = self._open = native
 
     # Turns.
@@ -129,7 +129,7 @@ class GroupSlot:
         return None if due == float("inf") else max(0.0, due)
 
     async def take_turn(self) -> bool:
-        """Does what there is to do. Returns False after the last turn."""
+        """Takes a turn. Returns False after the last one."""
         if not self._is_over:
             asks = self._path.asks
             try:
@@ -152,7 +152,7 @@ class GroupSlot:
 
 
 async def _take_turns(of: weakref.ref[GroupSlot], arrivals: Arrivals) -> None:
-    """The task of the turns. It holds nothing between two turns, so that a consumer can go that nobody stops."""
+    """The task of the turns. Between two turns it does not hold the slot, so a consumer without `stop` is collected."""
     goes_on = True
     while goes_on:
         slot = of()

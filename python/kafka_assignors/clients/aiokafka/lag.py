@@ -7,7 +7,7 @@ import contextlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import KafkaConnectionError, KafkaError, LeaderNotAvailableError, NoError, for_code
@@ -43,7 +43,7 @@ _SETTINGS = (
 )
 
 
-# Up to aiokafka 0.12 a request is a list of its versions; later it finds the broker's by itself.
+# Up to aiokafka 0.12 a request is a list of its versions; later it finds the version for a broker by itself.
 _FetchOffsets: Any = OffsetFetchRequest[2] if isinstance(OffsetFetchRequest, list) else OffsetFetchRequest
 _ListOffsets: Any = OffsetRequest[2] if isinstance(OffsetRequest, list) else OffsetRequest
 
@@ -82,7 +82,7 @@ class AdminLagSource(ClusterLagSource):
         with asyncio.Runner() as runner:
             client = runner.run(make())
             try:
-                # Without a limit here: its steps have their own, and to cancel it would leave a connection open.
+                # No limit here: each step of `bootstrap` has its own, and cancelling would leave a connection open.
                 runner.run(client.bootstrap())
                 yield _Client(client, runner, ISOLATION_LEVELS[self._isolation_level], deadline)
             finally:
@@ -193,7 +193,7 @@ def _check(code: int) -> None:
 class _OnItsLoop(AbstractTokenProvider):  # type: ignore[misc]
     """The consumer's token provider, for a client on another loop.
 
-    It is asked on the consumer's loop, since it may have connections that belong to that one.
+    The provider is called on the consumer's loop, since its connections may belong to that loop.
     """
 
     def __init__(self, provider: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -212,7 +212,7 @@ class _OnItsLoop(AbstractTokenProvider):  # type: ignore[misc]
 def of_client(
     client: Any, loop: asyncio.AbstractEventLoop, *, reset: str, isolation_level: str, timeout: float
 ) -> AdminLagSource:
-    """The source that the settings of a consumer's client make. AttributeError if this version does not show them."""
+    """The source with the settings of a consumer's client. AttributeError if this version does not show them."""
     config = client_settings(client, _SETTINGS)
     config["client_id"] = f"{config['client_id']}-lags"
     if config["sasl_oauth_token_provider"] is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol import api
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
@@ -19,7 +19,8 @@ __all__ = ["DescribeLogDirs"]
 
 KEY, VERSION = 35, 1
 
-# Up to aiokafka 0.12 a request is what is written; later it makes it.
+# The base class of the objects that are written to a connection. Up to aiokafka 0.12 this is the request itself; later
+# a request makes such an object (`prepare`).
 _Written: Any = getattr(api, "RequestStruct", api.Request)
 
 
@@ -49,7 +50,7 @@ class _Response(api.Response):  # type: ignore[misc]
 
 
 class DescribeLogDirs(_Written):  # type: ignore[misc]
-    """The question for the logs of these partitions, to one broker.
+    """The request for the logs of these partitions, to one broker.
 
     Args:
         topics: names and partition counts.
@@ -65,7 +66,7 @@ class DescribeLogDirs(_Written):  # type: ignore[misc]
         super().__init__([(topic, list(range(count))) for topic, count in topics.items()])
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> DescribeLogDirs:
-        """Itself, if the broker knows it; the client calls this from 0.13 on."""
+        """This request, if the broker supports it; the client calls this from 0.13 on."""
         least, most = versions.get(KEY, (VERSION + 1, VERSION))
         if not least <= VERSION <= most:
             raise IncompatibleBrokerVersion("the broker does not know DescribeLogDirs")

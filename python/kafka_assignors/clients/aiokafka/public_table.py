@@ -1,7 +1,7 @@
-"""What a consumer reads, and its gets, by the public methods of aiokafka alone.
+"""The partitions that a consumer reads, and its gets, with the public methods of aiokafka alone.
 
-For a release whose private table is another than we know. It costs what `assign` costs: the client throws away what it
-has fetched for all partitions, at each change.
+Used with a release whose private table is not one that we know. The price is that of `assign`: at each change the
+client throws away the fetched records of all partitions.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ class PublicTable:
 
     @property
     def read(self) -> frozenset[Any]:
-        """The partitions in it."""
+        """The partitions that the client reads."""
         return self._read
 
     def replace(self, wanted: Collection[Any], fresh: Mapping[Any, int | None], _: Iterable[str]) -> frozenset[Any]:
         """Reads these partitions from now on.
 
         Args:
-            wanted: all of them.
-            fresh: those that are new, or begin elsewhere, and at which offset; None for the client's reset rule.
+            wanted: all partitions to read.
+            fresh: the partitions that are new or begin elsewhere, each with its offset; None for the client's reset
+                rule.
 
         Returns:
             The partitions whose pause flag is lost.
@@ -57,7 +58,8 @@ class PublicTable:
         if consumer is None or (self._read == frozenset(wanted) and not fresh):
             return frozenset()
         if not wanted:
-            # An empty assignment would make the client fetch the metadata of all topics. The last one stays, unread.
+            # An empty assignment would make the client fetch the metadata of all topics. So the last assignment stays,
+            # and is paused.
             for each in self._read:
                 _Client.seek(consumer, each, 0)
             _Client.pause(consumer, *self._read)
@@ -81,7 +83,7 @@ class PublicTable:
             return None
         asking = _Client.position(consumer, partition)
         try:
-            # It does not wait if there is a position.
+            # The coroutine does not wait if there is a position.
             asking.send(None)
         except StopIteration as answer:
             offset: int = answer.value
@@ -92,7 +94,7 @@ class PublicTable:
         return None
 
     def open(self) -> None:
-        """Nothing waits in the client."""
+        """Does nothing: no get waits in the client."""
 
 
 class TrackedGets:
@@ -122,7 +124,7 @@ class TrackedGets:
         consumer.__dict__ |= {"getone": getone, "getmany": getmany}
 
     def open(self) -> None:
-        """Lets the gets that wait look again whether they have to."""
+        """Makes the waiting gets check the gate again."""
         self._opens.set()
 
     async def _get(self, consumer: Any, partitions: Any, timeout_ms: int | None, most: int | None) -> Any:

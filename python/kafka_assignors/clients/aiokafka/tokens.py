@@ -1,7 +1,6 @@
 """The tokens of a provider that is asked on the consumer's event loop, for a thread of the membership.
 
-A re-authentication holds up the heartbeats of its connection. If it waited for a blocked loop, the loop would end the
-membership.
+A re-authentication delays the heartbeats of its connection. If it waited for a blocked loop, the session would end.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def asking_on(loop: asyncio.AbstractEventLoop) -> Callable[[Any], Any]:
     While the loop is blocked it returns the last token, if that is a JSON Web Token (RFC 7519) with time left.
 
     Args:
-        loop: where the client asks the provider, too.
+        loop: the loop on which the client asks the provider, too.
     """
     last: Any = None
 
@@ -41,7 +40,7 @@ def asking_on(loop: asyncio.AbstractEventLoop) -> Callable[[Any], Any]:
         async def asked() -> Any:
             nonlocal last
             begun.set()
-            # As the client, which awaits whatever `token` returns.
+            # As the client, which awaits the result of `token`.
             found = provider.token()
             last = await found if inspect.isawaitable(found) else found
             return last
@@ -55,7 +54,7 @@ def asking_on(loop: asyncio.AbstractEventLoop) -> Callable[[Any], Any]:
 
 
 def _expiry(token: Any) -> float:
-    """When a token expires, in seconds since the epoch. 0.0 if it does not say so."""
+    """When a token expires, in seconds since the epoch; 0.0 if the token does not contain that."""
     try:
         claims = token.split(".")[1]
         expiry = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]

@@ -26,8 +26,9 @@ class _Raising(Consumer):
         raise ConsumeError(error, kafka_message=message)
 
 
-# The class is of its own module: the one of the package may be a tracer's, which is not generic. Then the tracer sees
-# our `Consumer`. Up to 2.15 the client's own class is not generic either.
+# The base class is taken from the client's own module. In the client's package a tracer may have replaced the class by
+# one that is not generic; the tracer still sees the calls of our `Consumer`. Up to 2.15 the client's class is not
+# generic either.
 if not TYPE_CHECKING and not hasattr(deserializing_consumer, "K"):
 
     class DeserializingConsumer(deserializing_consumer.DeserializingConsumer, _Raising):

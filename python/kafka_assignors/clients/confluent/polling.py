@@ -200,8 +200,8 @@ class PollingConsumer(_Native):
         """Takes the turns that are due, inside librdkafka.
 
         `consume` must not hold records meanwhile: the turn would revoke their partitions and commit their offsets, and
-        another member would read the records as well. Records in librdkafka's own queue are safe: the pause of a partition
-        (`LibrdkafkaPath.hold`) makes librdkafka drop them, and its position is still before them.
+        another member would read the records as well. Records in librdkafka's own queue are safe: the pause of a
+        partition (`LibrdkafkaPath.hold`) makes librdkafka drop them, and its position is still before them.
         """
         engine = self._group
         engine.attend_inside()

@@ -1,8 +1,8 @@
-"""The private attributes of kafka-python, and the differences of its releases. Both are touched here and nowhere else.
+"""The private attributes of kafka-python, and the differences of its releases. No other module uses them.
 
-Each function first checks that this version of the client has the attribute. If not, a plug-in gets an answer with
-which it works as with the public API alone, and a producer an `IncompatibleClientError`: it partitions its records all
-the same, and closes no batches.
+Each function first checks that this version of the client has the attribute. If not, a function for plug-ins returns a
+value with which a plug-in works as with the public API alone. A function for producers raises
+`IncompatibleClientError`; then the producer still partitions its records, but closes no batches.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 
-# Partitioners read a topic's partitions here. If a version has no such attribute, they call the public methods instead.
+# Partitioners read a topic's partitions in this attribute. In a version without it they call the public methods.
 register_cluster_type(ClusterMetadata, "_partitions")
 
 
@@ -91,7 +91,7 @@ COOPERATES = hasattr(abstract, "RebalanceProtocol")
 """Whether consumers rebalance cooperatively, and ask a plug-in for its protocol: from 3.0 on."""
 
 NAMES_INSTANCES = "group_instance_id" in ConsumerCoordinator.DEFAULT_CONFIG
-"""Whether a plug-in hears the instance ids of the group's members: from 2.3 on."""
+"""Whether a plug-in receives the instance ids of the group's members: from 2.3 on."""
 
 
 def _keeps_positions() -> bool:
@@ -121,7 +121,7 @@ STOPS_WITH_LISTENERS = _stops_with_listeners()
 
 
 def rebalance_protocols(*, cooperative: bool) -> list[Any]:
-    """What a plug-in answers to a consumer that asks for its protocol."""
+    """The protocols that a plug-in returns to a consumer that asks for them."""
     return [abstract.RebalanceProtocol.COOPERATIVE if cooperative else abstract.RebalanceProtocol.EAGER]
 
 
@@ -269,7 +269,7 @@ def given_api_version(consumer: Any) -> Any | None:
 
 
 def isolation_name(level: Any) -> str:
-    """An isolation level by its name: it may be given so, and from 3.0 on by number, or as the client's constant."""
+    """The name of an isolation level. From 3.0 on the level may be given as a number or the client's constant, too."""
     if isinstance(level, str):
         return level.lower()
     from kafka.protocol.consumer import IsolationLevel
@@ -281,14 +281,14 @@ def isolation_name(level: Any) -> str:
 # Consumers whose membership is ours.
 
 
-# Kept: programs put our class in the place of the client's.
+# The client's class is stored at import, since programs may put our class in its place later.
 _Consumer = kafka.KafkaConsumer
 
 
 class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
     """kafka-python's consumer, whose iteration takes the records of a group from a subclass.
 
-    The client's own generator asks the group for nothing between the records of one batch, and forgets the rest of the
+    The client's own generator does not attend to the group between the records of one batch, and drops the rest of the
     batch when any partition is sought.
     """
 
@@ -297,14 +297,14 @@ class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
         return None
 
     def _message_generator_v2(self) -> Any:
-        """What the client's `__next__` iterates over, again whenever it ends."""
+        """The records over which the client's `__next__` iterates. When they end, the client calls this again."""
         records = self._next_records()
         return super()._message_generator_v2() if records is None else records
 
     if not hasattr(_Consumer, "_message_generator_v2"):
 
         def __next__(self) -> Any:
-            """Not seen by those who replace the client's method."""
+            """As the client's. A tracer that has replaced the client's `__next__` does not see these calls."""
             records = None if is_closed(self) else self._next_records()
             if records is None:
                 return super().__next__()
@@ -312,7 +312,7 @@ class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
 
 def position_of(consumer: Any, partition: Any) -> tuple[int, int] | None:
-    """The next offset of a partition and its leader epoch or -1, without asking a broker; None if it has none yet.
+    """The next offset of a partition and its leader epoch or -1, without a request; None if there is no position yet.
 
     The public method asks for the offsets of all partitions first.
     """
@@ -332,7 +332,7 @@ def position_of(consumer: Any, partition: Any) -> tuple[int, int] | None:
 def start_at(consumer: Any, partition: Any, offset: int, leader_epoch: int) -> None:
     """Seeks, and keeps the leader epoch of a commit, so that the client notices a truncated log (KIP-320).
 
-    The public method knows no epoch, and takes time proportional to the number of all partitions.
+    The public method takes no epoch, and its time is proportional to the number of all partitions.
     """
     seek = getattr(getattr(consumer, "_subscription", None), "assignment", {}).get(partition, None)
     if seek is None:
@@ -357,17 +357,17 @@ def _takes_epochs() -> bool:
 
 _TAKES_EPOCHS = _takes_epochs()
 LOSES_PAUSED_RECORDS = hasattr(TopicPartitionState(), "last_offset_from_message_batch")
-"""Whether the client goes on behind the records that it throws away when a partition is paused (up to 2.1.1)."""
+"""Whether the client drops the fetched records of a paused partition, and goes on after them (up to 2.1.1)."""
 
 
 def frame_limit(settings: Mapping[str, Any]) -> int | None:
-    """How long a response the client must take; None if it takes that already, or has no limit.
+    """The bytes of the largest response that the client must accept; None if its limit allows that, or it has no limit.
 
     kafka-python 3.0.0 lets a broker send `fetch_max_bytes` and closes the connection at a response of 1 MB, so that it
-    never reads a backlog. Later releases raise the limit to what they ask for.
+    never reads a backlog. Later releases raise the limit to the size that they request.
 
     Args:
-        settings: the client's own and the given ones.
+        settings: the client's defaults, and the user's values in place of some.
     """
     limit = settings.get("receive_message_max_bytes")
     if limit is None:
@@ -378,9 +378,9 @@ def frame_limit(settings: Mapping[str, Any]) -> int | None:
 
 
 def introduce(consumer: Any, topics: Iterable[str]) -> None:
-    """Makes the client fetch the metadata of topics, which also creates them if it may; nothing if it cannot be told.
+    """Makes the client fetch the metadata of topics, which also creates them if it may; nothing without such a method.
 
-    They count until the client is assigned partitions.
+    The client keeps these topics until it is assigned partitions.
     """
     for owner in ("_cluster", "_client"):
         set_topics = getattr(getattr(consumer, owner, None), "set_topics", None)
@@ -390,9 +390,10 @@ def introduce(consumer: Any, topics: Iterable[str]) -> None:
 
 
 def show_subscription(consumer: Any, topics: set[str] | None) -> None:
-    """Shows the group's topics where instrumentation looks for them.
+    """Sets the attribute in which instrumentation reads the topics of a subscription.
 
-    The client reads nothing there while it has assigned partitions, but up to version 2.0 it would refuse to.
+    The client does not read it while it has assigned partitions. Not up to version 2.0, which would then refuse to
+    assign partitions.
     """
     subscription: Any = getattr(consumer, "_subscription", None)
     if hasattr(subscription, "subscription_type"):
@@ -402,7 +403,7 @@ def show_subscription(consumer: Any, topics: set[str] | None) -> None:
 def run_coroutine(consumer: Any, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> None:
     """Runs a coroutine function on the client's own event loop, which is not asyncio's, and waits for its end.
 
-    A client without a loop gets a coroutine that does not wait for anything.
+    If the client has no loop, the coroutine must not wait for anything.
 
     Raises:
         StateError: there is no loop, and the coroutine waits.
@@ -520,7 +521,7 @@ def aborts_on_new_batch(accumulator: Any) -> bool:
 def append_to_open(accumulator: Any, append: Any, topic_partition: Any, *record: Any, **options: Any) -> Any | None:
     """The result of an `append` for a record that needs no new batch. None if it needs one.
 
-    For an accumulator whose own `append` cannot say so.
+    For an accumulator whose own `append` cannot return without a new batch.
 
     Args:
         accumulator: the producer's.
@@ -532,7 +533,7 @@ def append_to_open(accumulator: Any, append: Any, topic_partition: Any, *record:
     if accumulator._closed:
         # Raises the client's own error.
         return append(topic_partition, *record, **options)
-    # Who closes the producer waits for appends that are under way.
+    # `close` of the producer waits until no append is under way.
     accumulator._appends_in_progress.increment()
     try:
         with partition_lock(accumulator, topic_partition):

@@ -1,4 +1,4 @@
-"""The application's side of a consumer of kafka-python: what the membership's does not know of.
+"""The application's side of a consumer of kafka-python: the parts that other clients do not need.
 
 Callbacks run in the application's thread, inside `poll`, iteration, `commit`, `unsubscribe` and `close`. A program that
 assigns partitions by itself has no membership; its commits, and the starts at commits, are made by a member that never
@@ -39,9 +39,9 @@ __all__ = ["KafkaPythonSide"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# Seconds of a wait inside the client while the starts of a program's own partitions are being asked for.
+# Seconds of a wait inside the client while the starting offsets of a program's own partitions are being fetched.
 _GLANCE = 0.05
-# The longest wait inside the client, in which nothing can be noticed but records.
+# The longest wait inside the client. Only a record ends it early.
 _LONGEST_WAIT = 1.0
 
 
@@ -53,7 +53,7 @@ class KafkaPythonSide(ApplicationSide):
         config: its settings.
 
     Attributes:
-        path: kafka-python.
+        path: kafka-python as the data path.
         wanted: the subscription or assignment of the program, kept by the client's own code.
     """
 
@@ -108,7 +108,7 @@ class KafkaPythonSide(ApplicationSide):
             super().subscribe(topics, expressions, listener)
 
     def unsubscribe(self) -> None:
-        """Gives everything up, and leaves the group. The listener does not hear of it."""
+        """Gives up all partitions, and leaves the group. The listener is not called."""
         self.wanted.unsubscribe()
         _internals.show_subscription(self._consumer, None)
         member = self.member
@@ -123,11 +123,11 @@ class KafkaPythonSide(ApplicationSide):
             self.mailbox.wait(_GLANCE)
             self.attend()
         if not self.is_busy:
-            # What was parked in an eager rebalance.
+            # Drops the partitions that an eager rebalance has parked.
             self.assign_by_program(())
 
     def assign_by_program(self, partitions: Iterable[Partition]) -> None:
-        """Reads these partitions by the program's own choice, from the group's commits. The group is not told."""
+        """Reads these partitions by the program's own choice, from the group's commits, without joining the group."""
         if self._settings.auto_commit:
             self.commits.send(self.assigned.due())
         with as_the_client():
@@ -146,7 +146,7 @@ class KafkaPythonSide(ApplicationSide):
     # Turns.
 
     def attend(self, *, can_report: bool = True) -> None:
-        """As the membership's, and closes the consumer if its listener wanted that."""
+        """As the membership's. Closes the consumer afterwards if its listener has called `close`."""
         try:
             super().attend(can_report=can_report)
             if not self.subscribed and not self.is_busy and self.commits_now():
@@ -160,7 +160,7 @@ class KafkaPythonSide(ApplicationSide):
         """Takes a turn.
 
         Raises:
-            Exception: what a turn has kept for the application.
+            Exception: an error that a turn has stored for the application.
         """
         self.attend()
         self.path.look_after_resets()
@@ -223,7 +223,7 @@ class KafkaPythonSide(ApplicationSide):
             self.attend()
 
     def _start_in_listener(self, partition: Partition) -> int | None:
-        """Where a new partition will start, for its listener. From then on it is certain."""
+        """The offset at which a new partition starts, for its listener. This call fixes the start."""
         chosen = self.path.sought.get(partition)
         if chosen is None and self.member is not None:
             found = self.commits.committed(self.member, [partition], self._settings.client.request_timeout)
@@ -243,7 +243,7 @@ class KafkaPythonSide(ApplicationSide):
     # Commits.
 
     def commit(self, offsets: Mapping[Partition, Position], timeout: float) -> CommitOutcome | None:
-        """Commits, and waits. The turns that the group wants are taken meanwhile, since the answer may need them.
+        """Commits, and waits. Meanwhile turns are taken, since without them the group may not answer.
 
         Returns:
             None if the membership did not answer.
@@ -270,7 +270,7 @@ class KafkaPythonSide(ApplicationSide):
             KafkaError: the listener has failed.
         """
         if not TELLS_OF_LOSSES:
-            # Before version 3 a listener does not hear of the end.
+            # Before version 3 a listener is not called when the consumer closes.
             self.path.muted = True
         if not self.subscribed and not self.is_busy and self._settings.auto_commit and self.path.commits:
             due = self.assigned.due()

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 import kafka
 from kafka import KafkaConsumer
 
@@ -55,7 +55,8 @@ __all__ = [
 ]
 
 
-# The consumer of kafka-python 2 polls its coordinator, which joins in several steps.
+# The most frames from a plug-in up to the consumer. In kafka-python 2 the consumer polls its coordinator, which joins
+# in several steps.
 _CONSUMER_FRAMES = 16
 
 _LISTENERS_STOP = (
@@ -76,7 +77,7 @@ class _KafkaPythonAdapter(ClientAdapter):
         super()._begin(*arguments)
         # Topic to the time from which on the client keeps its metadata, in milliseconds of `time.monotonic`.
         self._metadata_since: dict[str, float] = {}
-        # A metadata request that left before the client was asked for some topics, and these topics.
+        # A metadata request that was sent before the client was asked for some topics, and these topics.
         self._too_early: tuple[Any, set[str]] | None = None
 
     def supported_protocols(self) -> list[Any]:
@@ -85,7 +86,10 @@ class _KafkaPythonAdapter(ClientAdapter):
         return rebalance_protocols(cooperative=self._assignor.cooperative)
 
     def _greet(self) -> object | None:
-        """Ties the assignor to the consumer that is being made. A second one is refused, and its connections closed."""
+        """Ties the assignor to the consumer that is being made.
+
+        A second consumer is refused, and its connections are closed.
+        """
         coordinator = calling(self._recognise)
         if STOPS_WITH_LISTENERS:
             warnings.warn(_LISTENERS_STOP, ClientReleaseWarning, stacklevel=4)
@@ -100,7 +104,7 @@ class _KafkaPythonAdapter(ClientAdapter):
     def metadata(self, topics: Iterable[str] = ()) -> bytes:
         """The member's metadata for JoinGroup."""
         if not isinstance(self, _KafkaPythonAdapter):
-            # The call of a release that makes no instances has the topics in the place of one.
+            # A release that makes no instances calls the method of the class, so the topics are `self`.
             raise _no_instance()
         subscribed = list(topics)
         metadata = super().metadata(subscribed)
@@ -123,8 +127,8 @@ class _KafkaPythonAdapter(ClientAdapter):
         if self._starts_again:
             # kafka-python (3.0.12) calls `on_join_prepare` once for several attempts to join, as Java did before
             # KAFKA-12983. A member that is expelled, or misses a generation, between two attempts keeps its positions.
-            # Other members have read on meanwhile. From the old positions it would read their records again, and its
-            # commits would take the group back.
+            # Other members have read on meanwhile. From the old positions this member would read their records again,
+            # and its commits would set the group back.
             forget_positions(coordinator)
         super().on_assignment(assignment, generation)
 
@@ -168,7 +172,7 @@ class _KafkaPythonAdapter(ClientAdapter):
 
     def _partitions(self, cluster: Any, packed: Packed) -> dict[str, int | Topic]:
         found = super()._partitions(cluster, packed)
-        # If such a topic is missing later, it was deleted. The client need not ask again.
+        # If a topic with metadata is missing later, it was deleted. The client need not ask again.
         self._metadata_since.update(dict.fromkeys(found, -math.inf))
         return found
 
@@ -185,10 +189,10 @@ class _KafkaPythonAdapter(ClientAdapter):
         return unknown
 
     def _discount(self, cluster: Any, refreshed: float) -> None:
-        """Lets the answer to an earlier request say nothing of topics that were not in it."""
+        """Once the request in `_too_early` is answered: its answer does not count for the topics that it lacked."""
         if self._too_early is None or refresh_under_way(cluster) is self._too_early[0]:
             return
-        # The answer may be the one that came last.
+        # The latest refresh may be that answer, so only a later refresh counts.
         for topic in self._too_early[1] & self._metadata_since.keys():
             self._metadata_since[topic] = max(self._metadata_since[topic], refreshed)
         self._too_early = None

@@ -30,8 +30,8 @@ class Asked:
     Attributes:
         offsets: in the client's types.
         callback: the application's, or None.
-        future: what the application has got.
-        outcome: empty, and then the outcome alone.
+        future: the future that the application has received.
+        outcome: empty until the commit ends; then its outcome alone.
     """
 
     offsets: Mapping[Any, Any]

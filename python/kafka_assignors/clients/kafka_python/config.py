@@ -46,7 +46,7 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 """The settings that cannot be honoured: their harmless values, and a remedy for the others."""
 
-# What brokers allow at least with KIP-848.
+# The shortest session timeout that brokers allow with KIP-848.
 _SESSION_MS = 45_000
 
 
@@ -54,7 +54,7 @@ def _own_assignors() -> OwnAssignors:
     same = {"range", "roundrobin", "cooperative-sticky"}
     refused = {}
     try:
-        # Up to version 2 it is a bare struct, as Java's.
+        # Up to version 2 the user data are not this class but a bare struct, as in Java.
         from kafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1  # noqa: F401
 
         same.add("sticky")
@@ -79,7 +79,7 @@ class ConsumerConfig(MemberConfig):
         create_topics: whether a subscription creates a missing topic, if the broker allows it.
         with_internal: whether a pattern may match Kafka's internal topics.
         data_path: the settings for the client.
-        shown: the settings that the client does not get, for `config`.
+        shown: the settings that the client does not get, and that its attribute `config` shows.
     """
 
     default_offset_commit_callback: Callable[..., object]
@@ -147,10 +147,10 @@ class ConsumerConfig(MemberConfig):
         )
 
     def checked(self) -> ConsumerConfig:
-        """These settings, if there are heartbeats within a session.
+        """These settings, if the heartbeat interval is shorter than the session timeout.
 
         Raises:
-            OptionError: there are none.
+            OptionError: it is not.
         """
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise OptionError(
@@ -161,7 +161,10 @@ class ConsumerConfig(MemberConfig):
 
 
 def without_membership(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings for a consumer of the client without a group. It would check strategies that nobody uses."""
+    """The settings for a consumer of the client without a group.
+
+    Without strategies, since the client would check them although it does not use them.
+    """
     known = kafka.KafkaConsumer.DEFAULT_CONFIG
     return {
         name: value

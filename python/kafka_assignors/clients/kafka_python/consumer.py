@@ -112,14 +112,14 @@ class KafkaConsumer(_internals.HookedConsumer):
             settings.checked()
         super().__init__(**settings.data_path)
         try:
-            # The client knows the broker's release by now, and its default with it.
+            # By now the client has found the broker's release, on which its default session timeout depends.
             session_timeout_ms = int(self.config["session_timeout_ms"])
             with as_the_client():
                 if settings.group_protocol == "classic":
                     settings = dataclasses.replace(settings, session_timeout_ms=session_timeout_ms).checked()
                 self._settings = with_lags(settings, self)
         except BaseException:
-            # Nobody else gets the consumer to close it.
+            # The caller does not get the consumer, and cannot close it.
             _Native.close(self)
             raise
         self.config.update(settings.shown)
@@ -131,7 +131,7 @@ class KafkaConsumer(_internals.HookedConsumer):
     # The group.
 
     def subscribe(self, topics: Iterable[str] = (), pattern: str | None = None, listener: Any = None) -> None:
-        """As the client's; replaces the subscription before.
+        """As the client's; replaces the previous subscription.
 
         Args:
             topics: names.
@@ -150,7 +150,7 @@ class KafkaConsumer(_internals.HookedConsumer):
             self._group.follow(topics=topics, pattern=pattern, listener=listener)
 
     def unsubscribe(self) -> None:
-        """As the client's: gives all partitions up, and leaves the group. The listener does not hear of it."""
+        """As the client's: gives all partitions up, and leaves the group. The listener is not called."""
         if self._group is None:
             _Native.unsubscribe(self)
         else:
@@ -233,7 +233,7 @@ class KafkaConsumer(_internals.HookedConsumer):
                     return {}
 
     def _is_odd(self, timeout_ms: Any, max_records: Any) -> bool:
-        """Whether the client refuses these arguments, or the call."""
+        """Whether the client refuses these arguments, or any call since it is closed."""
         return (
             _internals.is_closed(self)
             or timeout_ms < 0
@@ -241,7 +241,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         )
 
     def _fetched(self, timeout_ms: float, max_records: int | None, update_offsets: bool) -> dict[Any, list[Any]]:
-        """The client's own `poll`. To it there is no group, or it would look for its coordinator."""
+        """The client's own `poll`. The group is hidden from it, since it would look for the group's coordinator."""
         with without_group(self):
             found: dict[Any, list[Any]] = _Native.poll(
                 self, timeout_ms=timeout_ms, max_records=max_records, update_offsets=update_offsets
@@ -252,7 +252,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         return None if self._group is None else self._iterate(self._group)
 
     def _iterate(self, group: KafkaPythonSide) -> Generator[Any, None, None]:
-        """The records of one wait, and those that came with them. It ends soon, and the client asks again."""
+        """The records of one wait. When the generator ends, the client calls `_next_records` again."""
         undelivered, mailbox = group.path.undelivered, group.mailbox
         milliseconds = self.config["consumer_timeout_ms"]
         deadline = time.monotonic() + milliseconds / 1000 if milliseconds >= 0 else float("inf")
@@ -307,7 +307,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         if self._group is None:
             found: set[TopicPartition] = _Native.paused(self)
             return found
-        # While an eager rebalance is under way nothing is owned, and the client has the pauses of what may come back.
+        # During an eager rebalance no partition is owned, but the client still has the pauses of parked partitions.
         noted = {TopicPartition(*each) for each in self._group.paused}
         return noted.union(_Native.paused(self))
 
@@ -450,9 +450,10 @@ class KafkaConsumer(_internals.HookedConsumer):
     # The end.
 
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
-        """As the client's: `on_partitions_revoked`, a last commit if they are automatic, and out of the group.
+        """As the client's: `on_partitions_revoked`, a last commit if commits are automatic, and out of the group.
 
-        Takes 30 seconds at most where the coordinator does not answer. Within a listener: as soon as it returns.
+        Takes 30 seconds at most where the coordinator does not answer. Within a listener, the consumer closes as soon
+        as the listener returns.
 
         Args:
             autocommit: False leaves out the last commit.
@@ -480,7 +481,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         return self
 
     def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
-        # What was being worked on when the error came may not be done.
+        # After an error the last records may not be processed, so they are not committed.
         self.close(autocommit=exc_type is None)
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
@@ -491,7 +492,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         methods = [name for name in dir(type(self)) if not name.startswith("_") and callable(getattr(self, name))]
         self.__dict__.update(dict.fromkeys(methods, refuse) | {"close": _left_to_the_parent})
 
-    # Which partitions are whose.
+    # Partitions of the group.
 
     def _of_group(self) -> tuple[KafkaPythonSide, ConsumerConfig]:
         assert self._group is not None

@@ -1,7 +1,7 @@
 """kafka-python as the data path of a membership: a consumer without a group, which reads what it is assigned.
 
-Its `assign` is incremental: what stays keeps its position, its pause and its fetched records. All of it is public API;
-`_internals.py` is faster in places, and exact where the client's own code is not.
+The client's `assign` is incremental: a partition that stays keeps its position, its pause and its fetched records. The
+public API would be enough; `_internals.py` is faster in places, and exact where the client's own code is not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BEGINNING, END = -4, -3
 NO_COMMIT = -1
 """The offset of a partition without a commit."""
 _TIMED = "timeout_ms" in inspect.signature(_Native.position).parameters
-# Seconds after which the client gets another request for a reset that it has lost.
+# Seconds after which a reset that the client has lost is requested again.
 _RESET_AGAIN = 0.5
 
 
@@ -52,15 +52,15 @@ class KafkaPythonPath:
     Args:
         consumer: the consumer. Its base class is the client's.
         config: its settings.
-        group: what a listener's call is told of the rebalance.
+        group: returns the rebalance for which a listener is called.
 
     Attributes:
         undelivered: the records that iteration has taken out of the client.
         news: errors that the next `poll` raises.
         fatal: the error that every `poll` raises from now on.
         polled: when the application last asked for records; None while it is asking.
-        muted: whether the application has unsubscribed, of which its listener does not hear.
-        commits: whether positions are committed. They are not when a consumer closes without.
+        muted: whether the listener is not called, as after `unsubscribe`.
+        commits: whether positions are committed. False once the consumer closes with `autocommit=False`.
         outcomes: of commits, as the client reports them.
         sought: the positions that a listener of an assignment has chosen.
     """
@@ -80,14 +80,15 @@ class KafkaPythonPath:
         self._read: frozenset[Partition] = frozenset()
         self._reset_again = float("inf")
 
-    # What the membership calls.
+    # The methods that the membership calls.
 
     def assign(self, assignment: ClientAssignment) -> None:
         """As `DataPath`."""
         gone = self._read - assignment.partitions
         if any(_internals.position_of(self._consumer, TopicPartition(*each)) is None for each in gone):
-            # If the broker's answer to their reset is an error that passes, kafka-python 2.2 to 3.0.12 fails over the
-            # missing one, and leaves the others of that broker without a position until `request_timeout_ms`.
+            # If the broker answers their reset with an error that passes, kafka-python 2.2 to 3.0.12 fails at the first
+            # partition that is gone. The other partitions of that broker stay without a position until
+            # `request_timeout_ms`.
             self._reset_again = time.monotonic() + _RESET_AGAIN
         self.undelivered.keep(assignment.partitions)
         self.undelivered.drop(assignment.starts)
@@ -106,7 +107,7 @@ class KafkaPythonPath:
             _Native.pause(self._consumer, *_partitions(paused))
 
     def hold(self, partitions: frozenset[Partition]) -> None:
-        """As `DataPath`. No `poll` of the client runs in a turn, so nothing can be handed out."""
+        """As `DataPath`. No `poll` of the client runs in a turn, so no record can be handed out."""
 
     def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
         """As `DataPath`."""
@@ -120,7 +121,7 @@ class KafkaPythonPath:
         return found
 
     def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> None:
-        """As `DataPath`. In a cooperative rebalance a listener hears only of what comes or goes.
+        """As `DataPath`. In a cooperative rebalance a listener is called only with partitions that are gained or lost.
 
         Raises:
             KafkaError: as the client from version 3 on: the listener has failed. Before, its errors are only logged.
@@ -143,8 +144,10 @@ class KafkaPythonPath:
         self.outcomes.tell(outcome)
 
     def fail(self, error: Failure | Exception) -> None:
-        """As `DataPath`: an exception of the next `poll`. Of errors that pass, and of missing topics, the client only
-        logs; and of a loss because nobody polled only the listener hears.
+        """As `DataPath`: an exception of the next `poll`.
+
+        As by the client, errors that pass and missing topics are only logged. So is the end of the membership after
+        `max_poll_interval_ms` without a poll, for which the listener is called.
         """
         if isinstance(error, Exception):
             self.news.append(error)
@@ -162,14 +165,14 @@ class KafkaPythonPath:
             self.news.append(made)
 
     def wake(self) -> float | None:
-        """As `DataPath`. The mailbox is enough: the application waits for it, or for records that end soon."""
+        """As `DataPath`. There is nothing to wake: the application waits for the mailbox, or shortly for records."""
         return time.monotonic() if self.polled is None else self.polled
 
-    # What the consumer calls.
+    # The methods that the consumer calls.
 
     @contextmanager
     def polling(self) -> Iterator[None]:
-        """The application asks for records."""
+        """Notes that the application asks for records, until the end of the block."""
         self.polled = None
         try:
             yield
@@ -181,7 +184,7 @@ class KafkaPythonPath:
         return partition in self._read
 
     def position(self, partition: Partition) -> Position | None:
-        """The offset after the last record that the application has got; None if it is not known yet."""
+        """The offset after the last record that the application has received; None if it is not known yet."""
         record = self.undelivered.next_of(partition)
         if record is not None:
             epoch = getattr(record, "leader_epoch", None)
@@ -190,7 +193,7 @@ class KafkaPythonPath:
         return None if at is None else Position(*at)
 
     def seek(self, partition: Partition, position: Position) -> None:
-        """Goes on there. The client must be assigned the partition."""
+        """Goes on at the position. The client must be assigned the partition."""
         self.undelivered.drop((partition,))
         assigned = TopicPartition(*partition)
         if position.offset == BEGINNING:
@@ -201,13 +204,13 @@ class KafkaPythonPath:
             _internals.start_at(self._consumer, assigned, position.offset, position.leader_epoch)
 
     def reset(self, partition: Partition, seconds: float) -> None:
-        """Lets the client find the start of a partition without a commit. Before version 2.1 it has no limit."""
+        """Lets the client find the start of a partition without a commit. Before version 2.1 the wait has no limit."""
         timed = {"timeout_ms": seconds * 1000} if _TIMED else {}
         with without_group(self._consumer):
             _Native.position(self._consumer, TopicPartition(*partition), **timed)
 
     def looked_up(self, partition: Partition, logical: int | None) -> int | None:
-        """The offset of the beginning or the end; None for a logical offset takes the reset rule.
+        """The offset of the beginning or the end. If `logical` is None, the reset rule decides.
 
         Returns:
             None if the rule is neither of them.
@@ -234,7 +237,7 @@ class KafkaPythonPath:
 
 @contextmanager
 def without_group(consumer: kafka.KafkaConsumer) -> Iterator[None]:
-    """For calls of the client that would look for the coordinator of the group that `config` shows."""
+    """Hides the group in `config` from the client, which would look for the coordinator of the group."""
     shown, consumer.config["group_id"] = consumer.config["group_id"], None
     try:
         yield

@@ -1,11 +1,11 @@
-"""kafka-python's listeners that hear of differences only."""
+"""KIP-54's clean-up listeners for kafka-python."""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 import kafka
 from kafka import ConsumerRebalanceListener
 
@@ -51,13 +51,13 @@ class _DiffListener(DiffListener):
         return due + self._user("on_partitions_assigned", assigned)
 
     def _on_lost(self, lost: Iterable[Any]) -> list[Step]:
-        # The listeners of kafka-python 2 know no loss.
+        # The listeners of kafka-python 2 have no method for a loss.
         name = "on_partitions_lost" if hasattr(self._listener, "on_partitions_lost") else "on_partitions_revoked"
         return self._user(name, lost) + self._due(self._holdings.taken(lost))
 
 
 class RebalanceDiffListener(_DiffListener, ConsumerRebalanceListener):  # type: ignore[misc]
-    """KIP-54's clean-up listener: it hears of partitions that really came or went.
+    """KIP-54's clean-up listener: it is called only for partitions that were really gained or given up.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`; both get ascending lists of
     `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`. In eager rebalancing the difference is
@@ -65,10 +65,10 @@ class RebalanceDiffListener(_DiffListener, ConsumerRebalanceListener):  # type: 
     cooperative rebalancing, are given up at once. It works with our `KafkaConsumer`, and with the client's own in
     version 3.
 
-    kafka-python reports the errors of the callbacks, as of any listener. What is held stays right.
+    kafka-python reports the errors of the callbacks, as of any listener. The held partitions stay right.
 
     Args:
-        listener: an ordinary listener that is called as well, with everything, as by kafka-python.
+        listener: an ordinary listener that is called as well, with all partitions, as by kafka-python.
         cooperative: whether the consumer rebalances cooperatively; None takes it from the consumer.
 
     Raises:

@@ -83,7 +83,7 @@ def commit_error(outcome: CommitOutcome | None) -> Exception | None:
     if code in (_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID):
         return _made(CommitFailedError())
     if code == _REBALANCE_IN_PROGRESS:
-        # The member knows it by itself: the broker is not asked meanwhile.
+        # The code comes from our own member, which sends no commit during a rebalance.
         return rebalance_error()
     if code:
         return client_error(code, "the commit was refused")

@@ -22,7 +22,7 @@ def group_metadata_of(member: Member | None, config: ConsumerConfig) -> Any:
     """
     member_id, generation = (None if member is None else member.fencing) or ("", -1)
     named = config.group_id, generation, member_id, config.group_instance_id
-    # From version 3.0.1 on they also have a state, for people.
+    # From version 3.0.1 on the metadata also contain a state, for display only.
     states = getattr(structs, "MemberState", None)
     if states is None or not hasattr(structs.ConsumerGroupMetadata, "state"):
         return structs.ConsumerGroupMetadata(*named)

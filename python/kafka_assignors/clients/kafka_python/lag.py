@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-# The package has made sure that the client is there, or said what to install.
+# The package has checked that the client is installed.
 import kafka.admin
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, for_code
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AdminLagSource", "of_consumer"]
 
-# Before version 3 the admin client lists the offsets of groups, and not those of partitions; a consumer does.
+# Before version 3 the admin client lists the offsets of groups only; a consumer lists those of partitions.
 _LISTS_OFFSETS = hasattr(kafka.admin, "OffsetSpec")
 
 
@@ -138,7 +138,7 @@ class _AdminAndConsumer:
         self._consumer = consumer
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
-        # The admin client of 2.3 fails over the rights in the answer to its own question.
+        # The admin client of 2.3 asks for access rights as well, and fails to read them in the answer.
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in topics}
         return {topic: len(found) for topic, found in numbers.items() if found}
 
@@ -168,7 +168,7 @@ def _groupless(config: Mapping[str, Any], timeout: float, isolation_level: str) 
         "isolation_level": isolation_level,
         "request_timeout_ms": limit,
         "bootstrap_timeout_ms": limit,
-        # The client insists that a request may take longer.
+        # The client refuses a `request_timeout_ms` that is not longer than this.
         "fetch_max_wait_ms": min(config.get("fetch_max_wait_ms", 500), limit - 1),
     }
     return KafkaConsumer(**{name: value for name, value in settings.items() if name in known})
@@ -199,7 +199,7 @@ def _admin(config: Mapping[str, Any], timeout: float) -> Any:
     try:
         admin = KafkaAdminClient(**{name: value for name, value in settings.items() if name in known})
         if make is None:
-            # A release that makes its own client.
+            # This release makes its client by itself, and not with `remember`.
             made.append(admin)
         yield admin
     finally:

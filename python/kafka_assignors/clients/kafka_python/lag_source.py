@@ -1,4 +1,4 @@
-"""Where a consumer's `LagBasedAssignor` finds the lags of its group."""
+"""Lets a consumer's `LagBasedAssignor` read the lags of its group from the cluster."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ __all__ = ["with_lags"]
 
 
 def with_lags(config: ConsumerConfig, consumer: Any) -> ConsumerConfig:
-    """The settings, in which every assignor by lag has a source and a group.
+    """The settings, with a source of lags and a group for every assignor by lag.
 
     Args:
-        config: the consumer's.
-        consumer: connected.
+        config: the consumer's settings.
+        consumer: the connected consumer.
     """
     assignors = tuple(_with_lags(each, config, consumer) for each in config.assignors)
     return dataclasses.replace(config, assignors=assignors)
 
 
 def _with_lags(assignor: Assignor, config: ConsumerConfig, consumer: Any) -> Assignor:
-    """An assignor by lag or rates without a source reads the cluster; one by lag takes the consumer's group."""
+    """An assignor by lag or rates without a source gets the cluster as its source; by lag, also the consumer's group.
+    """
     if not isinstance(assignor, LagBasedAssignor):
         return with_cluster(assignor, lambda seconds: of_consumer(consumer, seconds))
     if assignor.lags is None:

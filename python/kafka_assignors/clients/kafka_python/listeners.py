@@ -22,7 +22,8 @@ Rebalance = tuple[bool, Membership | None]
 """Whether the group rebalances cooperatively, and the membership that the rebalance gave."""
 
 TELLS_OF_LOSSES = hasattr(kafka.ConsumerRebalanceListener, "on_partitions_lost")
-"""Whether listeners hear of losses and of the end, and their errors are raised: from version 3 on."""
+"""Whether listeners are called for losses and when the consumer closes, and their errors are raised: from version 3 on.
+"""
 
 _METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
 
@@ -37,7 +38,7 @@ def call_listener(consumer: Any, listener: Any, event: Event, partitions: set[An
         Exception: what the listener raised.
         StateError: its method is a coroutine that waits, and the client has no event loop.
     """
-    # The listeners of kafka-python 2 know no loss, which is a revocation to them.
+    # The listeners of kafka-python 2 have no method for a loss, so a loss is a revocation to them.
     method = getattr(listener, _METHODS[event], None) or listener.on_partitions_revoked
     token = rebalancing.set(rebalance)
     try:
@@ -52,7 +53,7 @@ def call_listener(consumer: Any, listener: Any, event: Event, partitions: set[An
 def _within(
     method: Callable[[Any], Coroutine[Any, Any, Any]], rebalance: Rebalance
 ) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """The listener's coroutine function, told of the rebalance on the thread of the client's loop."""
+    """The listener's coroutine function, which sets `rebalancing` on the thread of the client's loop."""
 
     async def called(partitions: Any) -> None:
         token = rebalancing.set(rebalance)

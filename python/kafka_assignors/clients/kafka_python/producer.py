@@ -1,13 +1,13 @@
 """The partitioners in kafka-python's producer.
 
-kafka-python 3 has KIP-480's hook, but does two things not that Java does:
+kafka-python 3 has KIP-480's hook, but differs from Java in two things:
 
 - A batch without room for the next record is not closed. It waits for the end of the linger, although the partitioner
   has left the partition.
 - The hook is not called for records with a key.
 
 Both are done here, in the accumulator's `append`, which every record passes. kafka-python 2 has no hook at all, and
-calls a partitioner without the topic: there our producer does the rest as well.
+calls a partitioner without the topic: there our producer calls the hook and the partitioner by itself.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ _HAND_OVER = 1e-6
 class _Link:
     """The tie between one producer and its partitioner. It lives as long as the producer's accumulator.
 
-    `append` does not see whether the partition of a record was chosen or given. So our `KafkaProducer` notes it between
-    the two, for each thread (`asked`). For a plain producer kafka-python calls the hook, for records without a key.
+    The arguments of `append` do not tell whether the partition of a record was chosen or given. So our `KafkaProducer`
+    notes it before `append` is called, for each thread (`asked`). For a plain producer kafka-python calls the hook, for
+    records without a key.
     """
 
     def __init__(self, producer: Any, partitioner: Any, availability_timeout_ms: float) -> None:
@@ -161,7 +162,7 @@ class _Link:
     def ready(self, cluster: Any, **options: Any) -> Any:
         """The accumulator's `ready`, which then feeds the lengths of its queues, as Java's does."""
         result = self._ready(cluster, **options)
-        # A copy, since the sender removes the brokers from the set to which it cannot send.
+        # A copy, since the sender removes from the set each broker to which it cannot send.
         self._ready_nodes = set(result[0])
         self._feed.feed(_internals.queue_lengths(self._accumulator))
         return result
@@ -209,7 +210,8 @@ class _Attachable:
     if not _NAMES_TOPICS:
 
         def __call__(self, key: Any, all_partitions: Any, available: Any) -> int:
-            """For a plain producer of kafka-python 2, which is refused: a sticky partition is a topic's."""
+            """Refuses a plain producer of kafka-python 2: each topic has its sticky partition, but no topic is passed.
+            """
             raise _nameless(type(self).__qualname__)
 
 
@@ -307,7 +309,7 @@ class KafkaProducer(_internals.HookedProducer):
             return BatchEstimate(partitioner, self.config["batch_size"])
 
     def __del__(self) -> None:
-        # kafka-python's would fail on a producer that was refused before its own `__init__`.
+        # kafka-python's `__del__` would fail on a producer that was refused before its own `__init__`.
         if "config" in self.__dict__:
             super().__del__()
 

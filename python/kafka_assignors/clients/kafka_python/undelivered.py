@@ -1,7 +1,7 @@
 """The records that iteration has taken out of the client, and not handed out yet.
 
-kafka-python hands out batches, and its iterator record by record. A seek makes the client forget the batch; here it
-stays, so that no other partition of it is fetched again.
+kafka-python's `poll` returns batches, and its iterator single records. After a seek the client's iterator drops its
+whole batch. Here only the records of the sought partition are dropped, so that no other partition is fetched again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Undelivered:
         self._queues: dict[Any, deque[Any]] = {}
 
     def add(self, records: Mapping[Any, Iterable[Any]]) -> None:
-        """Adds what the client's `poll` returned."""
+        """Adds the records that the client's `poll` returned."""
         for partition in [partition for partition, queue in self._queues.items() if not queue]:
             del self._queues[partition]
         for partition, found in records.items():
@@ -40,7 +40,7 @@ class Undelivered:
         for partition in partitions:
             queue = self._queues.pop(partition, None)
             if queue is not None:
-                # An iterator may hold it.
+                # An iterator may hold the queue.
                 queue.clear()
 
     def keep(self, partitions: Collection[Partition]) -> None:
@@ -48,7 +48,7 @@ class Undelivered:
         self.drop([each for each in self._queues if each not in partitions])
 
     def ready(self, paused: Collection[Partition]) -> list[tuple[Any, deque[Any]]]:
-        """The partitions that have records and are not paused. Who takes one out of a queue hands it out."""
+        """The partitions that have records and are not paused. A caller hands out each record that it takes."""
         return [(partition, queue) for partition, queue in self._queues.items() if queue and partition not in paused]
 
     def take(self, most: int, paused: Collection[Partition]) -> dict[Any, list[Any]]:
