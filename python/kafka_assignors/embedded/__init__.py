@@ -73,13 +73,13 @@ class ConsumerMemberView:
     instance_id: str | None
     client_id: str
     epoch: int
-    """The last epoch that it was given; -2 for a static member that has left to return."""
+    """The last epoch that the member received; -2 for a static member that has left and is expected back."""
     assigned: dict[str, list[int]]
     """Its partitions, by topic."""
     pending: dict[str, list[int]]
-    """The partitions that it was told to give up and has not given up yet, by topic."""
+    """The partitions that the member has to give up and has not given up yet, by topic."""
     target: dict[str, list[int]]
-    """The partitions that it should have, by topic."""
+    """The partitions that the last plan assigns to the member, by topic."""
     classic: bool = False
     """Whether it speaks the classic protocol."""
 
@@ -118,7 +118,7 @@ class EmbeddedKafka:
         max_group_size: How many members a group may have; None is no limit.
         max_record_bytes: The largest record of a group: `max.message.bytes` of `__consumer_offsets`.
         consumer_heartbeat_interval_ms: How often members of KIP-848 groups send a heartbeat. Kafka has 5,000.
-        consumer_session_timeout_ms: How long such a member may be silent.
+        consumer_session_timeout_ms: After how long without a heartbeat such a member is removed.
         consumer_assignors: The assignors for which such members may vote, the default one first.
         consumer_migration_policy: Which groups change their protocol while they have members, as
             `group.consumer.migration.policy`: "bidirectional", "upgrade", "downgrade" or "disabled".
@@ -219,7 +219,7 @@ class EmbeddedKafka:
         self._broker.create_topic(name, partitions, replication_factor, list((config or {}).items()))
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Raises the partition count of a topic to `partitions`. Clients see them with their next metadata."""
+        """Raises the partition count of a topic to `partitions`. Clients see the new ones with their next metadata."""
         _check_count("partitions", partitions)
         self._broker.grow_topic(name, partitions)
 
@@ -266,18 +266,19 @@ class EmbeddedKafka:
     ) -> None:
         """Makes the next `times` requests of one kind fail, of any client.
 
-        Faults queue up per kind of request. `error` does not combine with the others; it waits in its own queue.
+        Faults queue up per kind of request. An `error` cannot be combined with `delay` or `close`, and has a queue of
+        its own.
 
         Args:
             api: Kafka's name of the request, such as `"JoinGroup"`.
             error: The request is not served but answered with this error, by Kafka's name: `"NOT_COORDINATOR"`.
             delay: The request is served only after so many seconds.
-            close: The connection is closed, before the request is served or after: then the client cannot know
-                whether it was.
+            close: The connection is closed without an answer: "before" or "after" the request is served. The client
+                cannot know which.
             times: How many requests.
 
         Raises:
-            EmbeddedKafkaError: There is no such request or error, or nothing to happen.
+            EmbeddedKafkaError: There is no such request or error, or no fault is given.
         """
         if api not in API_KEYS:
             raise EmbeddedKafkaError(f"api {api!r} is not served: give one of {', '.join(API_KEYS)}")

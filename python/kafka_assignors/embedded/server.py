@@ -24,8 +24,9 @@ MAX_FRAME = 100 << 20
 """The largest request in bytes, as `socket.request.max.bytes` of a broker."""
 
 MAX_UNFINISHED = 256 << 20
-"""The most bytes of unfinished requests of all connections together. Above it, the connection with the most is closed.
-Without this limit a client could take all memory with a large unfinished request on each of many connections."""
+"""The most bytes of unfinished requests of all connections together. Above it, the connection with the most bytes is
+closed. Without this limit a client could take all memory with a large unfinished request on each of many connections.
+"""
 
 _READ = 256 << 10
 _READ_AHEAD = 1 << 20
@@ -111,7 +112,7 @@ class Server:
         if self._closing:
             return
         self._closing = True
-        # The thread may be ending already. Both ends stay open until it has.
+        # The thread may be ending already. Both ends of the socket pair stay open until the thread has ended.
         self._wake_sender.send(b"\0")
         self._thread.join()
         self._wake_sender.close()

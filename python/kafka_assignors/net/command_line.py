@@ -1,4 +1,4 @@
-"""Settings of a connection as a command line and a file give them."""
+"""The settings of a connection, from a command line and a file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def connection_settings(
         bootstrap: the address of `--bootstrap-server`.
         settings: those of `-X`, as NAME=VALUE.
         config: the file of `--config`.
-        instead: what the error about a missing address offers besides.
+        instead: the end of the error about a missing address, such as another way to give one.
 
     Raises:
         OptionError: there is no broker, a line is not NAME=VALUE, a name is no setting of a connection, or the file
@@ -93,7 +93,7 @@ def connection_settings(
 
 
 def _checked(name: str, where: str) -> str:
-    """Refuses a name that no connection reads: with a misspelt `security.protocol` it would not be encrypted."""
+    """Refuses an unknown name: with a misspelt `security.protocol` the connection would not be encrypted."""
     if name in CONNECTION or name in NAMES:
         return name
     near = difflib.get_close_matches(name, sorted(CONNECTION | NAMES), 1)

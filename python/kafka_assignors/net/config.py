@@ -117,7 +117,7 @@ CONNECTION = frozenset(
         "socket.timeout.ms",
     )
 )
-"""Every setting that is read of a connection, or refused with a reason."""
+"""Every setting of a connection that is read, or refused with a reason."""
 _GUARDED_PREFIXES = ("ssl.", "ssl_", "sasl.", "security.", "enable.ssl.", "enable.sasl.")
 
 
@@ -244,7 +244,7 @@ class ClientConfig:
         client_id: the name of this client, which is sent to the brokers.
         tls: the files of TLS; None for plain text, and with a context.
         sasl: None without authentication.
-        ssl_context: for TLS, made already. It is used as it is, and `tls` does not count.
+        ssl_context: the context for TLS, if there is one already. It is used unchanged, and `tls` is ignored.
         family: `socket.AF_UNSPEC`, `AF_INET` or `AF_INET6`.
         setup_timeout: for a connection to become ready, from the name lookup to the end of the authentication.
         request_timeout: for the answer to a request. The sender of the request enforces it, not the connection.

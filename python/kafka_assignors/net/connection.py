@@ -33,7 +33,7 @@ _CHUNK = 1 << 18
 _CHUNKS_AT_ONCE = 16
 # The part of an authentication's lifetime (KIP-368) after which it is renewed.
 _RENEW = 0.85
-# A broker refuses a renewal within a second of the authentication before.
+# A broker refuses a renewal within a second of the previous authentication.
 _SOONEST_RENEWAL = 1.1
 # A frame that is sent: its length, and in its header the API key, the version, and the correlation id.
 _LENGTH, _API_KEY, _CORRELATION = slice(0, 4), slice(4, 6), slice(8, 12)
@@ -143,12 +143,12 @@ class Connection:
         self._owed: deque[_Owed] = deque()
         self._has_answered = False
         self._frames: list[bytes] = []
-        # TLS may have to write before it can go on reading, and the other way round.
+        # TLS may have to write before it can go on reading, and to read before it can go on writing.
         self._read_needs_write = self._write_needs_read = False
         self.unread = False
         """Whether TLS has bytes that it has read from the socket already, so that the selector does not see them."""
         self.socket_number = 0
-        """The number of the socket. A new socket may have the file descriptor of the one before."""
+        """Identifies the socket, since a new socket may have the file descriptor of the previous one."""
         self._resolve()
 
     @property
@@ -236,7 +236,7 @@ class Connection:
             self._is_due = False
             self._deadline = now + self._config.setup_timeout
             self._begin(self._opening.again(self._session), now)
-        # The held frames go after a renewal that is due.
+        # Held frames are sent only after a renewal that is due.
         self._release()
 
     def handle(self, *, readable: bool, writable: bool, now: float) -> list[bytes]:
@@ -306,7 +306,7 @@ class Connection:
             self._try_next("no address")
 
     def _try_next(self, reason: str) -> None:
-        """Tries the next of the host's addresses; `reason` is the failure of the one before."""
+        """Tries the next of the host's addresses; `reason` is the failure of the previous address."""
         while self._endpoints:
             family, kind, protocol, endpoint = self._endpoints.popleft()
             try:
@@ -405,8 +405,9 @@ class Connection:
     def _release(self) -> None:
         """Sends the frames that may be sent now.
 
-        Where an authentication ends (KIP-368), only one request is out at a time, as a broker serves them: it hangs up
-        when it comes to a request that was sent in time but had to wait behind another one until the end was past.
+        If the authentication ends (KIP-368), only one request is sent at a time. A broker serves the requests of a
+        connection one by one. If it reaches a request only after the end of the authentication, it closes the
+        connection, even if the request was sent in time.
         """
         if self._script is not None or self._is_due or self._session is None:
             return

@@ -1,4 +1,4 @@
-"""OAUTHBEARER without a callback: settings for OIDC, and on a command line also for a token or a file of one."""
+"""OAUTHBEARER without a callback: settings for OIDC, and on a command line also for a token or a file with a token."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _ALIASES = {f"{_PREFIX}client.credentials.client.{each}": f"{_PREFIX}client.{eac
 NAMES = frozenset((_TOKEN, _FILE, _EXTENSIONS, *_OIDC))
 """The settings that this module reads: librdkafka's names, and two of our own for tokens."""
 
-# Seconds of a token without an end of its own. The broker checks the real end, and a command connects once or twice.
+# The assumed lifetime of a token that contains no expiry, in seconds. The broker checks the real one, and a command
+# connects once or twice.
 _LIFETIME = 300.0
 _MOST_BYTES = 1_000_000
 _TIMEOUT = 10.0
@@ -45,10 +46,11 @@ def with_token(settings: Mapping[str, Any], *, oidc: bool = True) -> dict[str, A
 
     Args:
         settings: of a connection.
-        oidc: whether the callback asks the issuer (OIDC); else these settings stay, for a client that asks by itself.
+        oidc: whether the callback asks the issuer (OIDC). If not, the settings of OIDC stay, for a client that asks the
+            issuer by itself.
 
     Raises:
-        OptionError: OAUTHBEARER, and none or several of the three ways to a token.
+        OptionError: OAUTHBEARER, and none or several of the three sources of a token.
     """
     mechanism = str(settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "").upper()
     if mechanism != "OAUTHBEARER":
@@ -75,7 +77,7 @@ def with_issuer(settings: Mapping[str, Any]) -> dict[str, Any]:
         settings: of a librdkafka client, which asks the issuer by itself for its own connections.
 
     Raises:
-        OptionError: the address or the client's credentials are missing, or the grant is another than theirs.
+        OptionError: the address or the client's credentials are missing, or the grant is not `client_credentials`.
     """
     if str(settings.get(_METHOD) or "").lower() != "oidc":
         return dict(settings)
@@ -125,7 +127,7 @@ def _read(path: str) -> str:
 
 
 def _end_of(token: str) -> float | None:
-    """When a JSON Web Token ends (RFC 7519); None for another token, or one without an end."""
+    """When a JSON Web Token expires (RFC 7519); None for another token, or one without an expiry."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -142,7 +144,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _fetched(settings: Mapping[str, Any], url: str) -> tuple[str, float]:
-    """A token for the client's credentials (RFC 6749, 4.4), and how many seconds it lives."""
+    """A token for the client's credentials (RFC 6749, 4.4), and its lifetime in seconds."""
     form = {"grant_type": "client_credentials"}
     if settings.get(_SCOPE):
         form["scope"] = str(settings[_SCOPE])

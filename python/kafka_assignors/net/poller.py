@@ -158,8 +158,8 @@ class Poller:
     def abandon(self) -> None:
         """In the child of a fork: closes its copies of the descriptors. Those of the parent stay open.
 
-        It takes no lock, since the thread that holds it may not exist in the child. It unregisters nothing, since the
-        two processes share the selector.
+        This takes no lock, since the thread that holds the lock may not exist in the child. It unregisters no
+        connection, since the two processes share the selector.
         """
         self._is_closed = True
         for connection in list(self._connections):
@@ -235,7 +235,7 @@ class _Watched:
     was_ready: bool = False
 
     def forget_if_changed(self, connection: Connection, selector: selectors.BaseSelector) -> bool:
-        """Whether the registration has changed. If so, the old one is removed."""
+        """Whether the registration has to change. If so, the old one is removed."""
         if (connection.socket_number, _mask(connection)) == (self.socket_number, self.mask):
             return False
         if self.mask:

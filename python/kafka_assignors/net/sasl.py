@@ -39,7 +39,8 @@ class Job:
 Script: TypeAlias = Generator[bytes | Job, Any, None]
 """Yields messages of the client and jobs, and is sent the broker's messages and the jobs' results."""
 
-# Kafka's least number of rounds. The most is a setting: the broker chooses the number, and the client computes them.
+# Kafka's least number of SCRAM rounds. The most is a setting: the broker chooses the number, and the client computes
+# the rounds.
 _LEAST_ITERATIONS = 4_096
 # In bytes. Names, salts and signatures of honest brokers have a few hundred.
 _MOST_OF_A_SCRAM_MESSAGE = 8_192
@@ -52,7 +53,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Authenticator:
-    """Makes the script of each authentication, and keeps the token that they have in common."""
+    """Makes the script of each authentication, and keeps the token that all authentications share."""
 
     def __init__(self, config: SaslConfig) -> None:
         self.mechanism = config.mechanism

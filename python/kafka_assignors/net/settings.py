@@ -35,7 +35,7 @@ class Settings:
         return self._config.get(name)
 
     def latest(self, name: str, alias: str) -> str:
-        """The one of a setting's two names that counts: the one given last, as in librdkafka."""
+        """The name that counts, if a setting has two: the name given last, as in librdkafka."""
         return [each for each in (name, alias, *self._config) if each in (name, alias)][-1]
 
     def text(self, name: str) -> str | None:

@@ -75,7 +75,7 @@ def _identify(context: ssl.SSLContext, config: TlsConfig) -> None:
 
 @contextmanager
 def _named(setting: str, remedy: str) -> Iterator[None]:
-    """Adds the setting and the file to an error of the standard library, which has neither."""
+    """Adds the setting and a remedy to an error of the standard library, which has neither."""
     try:
         yield
     except (OSError, ValueError) as error:
