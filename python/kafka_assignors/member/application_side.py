@@ -365,7 +365,7 @@ class ApplicationSide:
         owned = _flat(notice["owned"])
         member_id, generation = notice["member_id"], notice["generation"]
         if (member_id, generation - 1) != self._latest and (member_id, generation) != self._latest:
-            # This member missed a generation, in which others may have read the partitions that it had parked.
+            # This member missed a generation, in which other members may have read the partitions that it had parked.
             with _noting(failures):
                 self.assigned.unpark()
         self._latest = (member_id, generation)

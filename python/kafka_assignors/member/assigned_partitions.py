@@ -58,7 +58,7 @@ class AssignedPartitions:
 
     @property
     def is_read(self) -> bool:
-        """Whether records can come."""
+        """Whether records can arrive."""
         return bool(self._foreign) or len(self.owned) > len(self.waiting)
 
     @property

@@ -40,7 +40,7 @@ class CommittedOffsets:
 class Commits:
     """The commits of one consumer.
 
-    Every method with an answer to wait for comes twice: for a thread, and as a coroutine that leaves the loop free.
+    Every method that waits for an answer exists twice: for a thread, and as a coroutine that does not block the loop.
 
     Attributes:
         member: the member that commits; None before the first subscription.

@@ -38,7 +38,7 @@ class MemberConfig:
         heartbeat_interval_ms: between two heartbeats.
         max_poll_interval_ms: the longest time between two polls of the application.
         rebalance_timeout_ms: how long the group waits for this member in a rebalance; None is `max_poll_interval_ms`.
-        metadata_refresh_ms: how often topics are looked up; never below 1.
+        metadata_refresh_ms: between two requests for the topics' metadata; never below 1.
         retry_backoff_ms: the first pause before a request is tried again.
         retry_backoff_max_ms: the longest.
         auto_commit: whether positions are committed automatically.

@@ -65,11 +65,11 @@ class CommitOutcome:
     """The end of one commit.
 
     Attributes:
-        asked: what was to be committed.
+        asked: the offsets that were to be committed.
         error_code: of the whole commit, as Kafka numbers errors; 0 if the broker has answered for each partition.
         refused: error codes other than 0 of single partitions. Only if `error_code` is 0.
         dropped: partitions that were not sent, since this member has not owned them continuously since the call.
-        context: what the caller of `Commits.send` gave.
+        context: the argument of `Commits.send`.
     """
 
     asked: Mapping[Partition, Position]
@@ -81,7 +81,7 @@ class CommitOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that the application has to know.
+    """An error that the client reports to the application.
 
     Attributes:
         error_code: as Kafka numbers errors, -1 for an unknown one; None if the member left because nobody polled for
@@ -111,8 +111,8 @@ class DataPath(Protocol):
     def assign(self, assignment: ClientAssignment) -> None:
         """Reads exactly these partitions from now on. It ends `hold`.
 
-        What stays keeps its position, its fetched records, its pause flag and its requests under way. Records of what
-        went never reach the application after the call.
+        A partition that stays keeps its position, its fetched records, its pause flag and its requests under way.
+        Records of the other partitions never reach the application after the call.
         """
 
     def hold(self, partitions: frozenset[Partition]) -> None:
@@ -136,7 +136,7 @@ class DataPath(Protocol):
         Args:
             listener: what was given to `ApplicationSide.subscribe`; may be None.
             event: the reason of the call.
-            partitions: the partitions; empty only where the client calls its listeners without any, too.
+            partitions: the partitions. May be empty, since some clients call their listeners then, too.
 
         Returns:
             Anything; an awaitable is awaited before the rebalance goes on, if the turn is a task on an event loop.

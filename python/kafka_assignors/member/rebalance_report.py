@@ -56,7 +56,7 @@ class RebalanceReport:
         limited: the search for a better plan that ended early, and why, as a sentence; None if none did. It may take a
             quarter of the session timeout, and a number of steps. The plan is valid all the same.
         error: why a `CustomAssignor` failed and its fallback planned, as a sentence; None if nothing failed.
-        warnings: what else is odd, as sentences: partitions that a `CustomAssignor` left out, a plan of it that changes
+        warnings: further problems, as sentences: partitions that a `CustomAssignor` left out, a plan of it that changes
             from call to call, planning that took more than a third of the session timeout.
         plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
             owners, and are not counted in `moved` and `least_moves`.
@@ -158,7 +158,7 @@ class Planned:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the plan, and planning that took too long."""
+        """The warnings of the plan, and one if planning took too long."""
         if self.session is None or self.seconds <= self.session * LONG_SHARE:
             return self.plan.warnings
         slow = (

@@ -1,7 +1,7 @@
 """One connection to one broker: from the name lookup to frames in both directions, without ever blocking.
 
 A connection does nothing by itself. A [`Poller`][kafka_assignors.net.poller.Poller] calls it when its socket is ready
-or its time has come.
+or its `deadline` has passed.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Connection:
         return f"<Connection to {self.address}: {self.phase.value}>"
 
     def send(self, frame: bytes) -> None:
-        """Sends a request, which has exactly one frame as its answer. It goes out at the next turn of the poller.
+        """Sends a request, which has exactly one frame as its answer. The next `Poller.poll` writes it to the socket.
 
         On a closed connection it does nothing: the `Closed` event says so.
 

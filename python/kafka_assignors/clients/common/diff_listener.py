@@ -84,10 +84,10 @@ class DiffListener:
         return self._holdings.held
 
     def on_partitions_gained(self, partitions: list[Any]) -> Any:
-        """Override: these were not held before, and nothing was read from them yet. Never an empty list."""
+        """Override: the partitions were not held before, and no record of them was read yet. Never an empty list."""
 
     def on_partitions_given_up(self, partitions: list[Any]) -> Any:
-        """Override: these are held no longer, or another member may have held them meanwhile. Never an empty list."""
+        """Override: the partitions are held no longer, or another member may have held them meanwhile. Never empty."""
 
     def _due(self, given_up: list[Any], gained: Iterable[Any] = ()) -> list[Step]:
         steps: list[Step] = []

@@ -108,8 +108,7 @@ def choose(
 
 
 def failure(what: str, error: Exception) -> PartitionerError:
-    """The error for a record that was not sent since a partitioner failed. `what` names the partitioner and the record.
-    """
+    """The error for a record that was not sent since a partitioner failed. `what` names partitioner and record."""
     return PartitionerError(f"{what}, which was not sent: {type(error).__name__}: {error}")
 
 

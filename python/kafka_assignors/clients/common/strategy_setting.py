@@ -1,4 +1,4 @@
-"""What `partition_assignment_strategy` takes in the consumers of kafka-python and aiokafka whose membership is ours.
+"""The values of `partition_assignment_strategy` in our consumers for kafka-python and aiokafka.
 
 | Value | Read as |
 | --- | --- |

@@ -49,7 +49,9 @@ def lacks(client: object, name: str) -> AttributeError:
 
 
 class ErrorMessage:
-    """What `poll` returns for an error of the group, in releases whose `Message` cannot be made (up to 2.12)."""
+    """The object that `poll` returns for an error of the group, in releases without a constructor of `Message` (up to
+    2.12).
+    """
 
     __slots__ = ("_error", "_topic")
 

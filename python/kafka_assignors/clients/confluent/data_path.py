@@ -122,7 +122,7 @@ class LibrdkafkaPath:
             _Native.pause(self._consumer, _partitions(further))
 
     def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
-        """As `DataPath`: of this consumer of librdkafka or the one before."""
+        """As `DataPath`: the positions of this consumer of librdkafka, or of the previous one."""
         if not partitions:
             return {}
         reached = {}
@@ -266,7 +266,7 @@ class LibrdkafkaPath:
             _Native.pause(self._consumer, _partitions(further))
 
     def go_on(self, paused: Collection[Partition]) -> None:
-        """Resumes the partitions that `hold_up` has paused, without those that the application has paused since."""
+        """Resumes the partitions that `hold_up` has paused, but not those that the application has paused since."""
         if self._stopped:
             stopped, self._stopped = self._stopped, frozenset()
             _Native.resume(self._consumer, _partitions(stopped.difference(paused)))

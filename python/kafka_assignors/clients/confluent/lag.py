@@ -44,8 +44,7 @@ def with_lags(config: ConsumerConfig, given: Mapping[str, Any]) -> ConsumerConfi
 
 
 def _with_lags(assignor: Assignor, config: ConsumerConfig, given: Mapping[str, Any]) -> Assignor:
-    """An assignor by lag or rates without a source gets the cluster as its source; by lag, also the consumer's group.
-    """
+    """An assignor by lag or rates without a source gets the cluster as source; by lag, also the consumer's group."""
     connecting = {name: value for name, value in given.items() if name.startswith(_CONNECTING)}
     if not isinstance(assignor, LagBasedAssignor):
         return with_cluster(assignor, lambda seconds: ConfluentLagSource(connecting, timeout=seconds))

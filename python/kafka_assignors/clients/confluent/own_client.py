@@ -1,4 +1,4 @@
-"""A client of librdkafka beside the consumer, for calls that abort the process if the consumer itself makes them.
+"""A client of librdkafka beside the consumer, for calls that the consumer itself must not make.
 
 confluent-kafka stores the state of a call that waits in librdkafka, one state for each thread. `list_topics` and
 `set_sasl_credentials` replace this state and delete it at their end. If a callback calls one of them, the next callback

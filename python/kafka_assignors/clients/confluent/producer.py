@@ -159,8 +159,7 @@ class Producer(_Client):
     if hasattr(_Client, "close"):
 
         def close(self) -> bool:
-            """Flushes and closes, as `confluent_kafka.Producer.close`. The partitioner may serve another producer then.
-            """
+            """Flushes and closes, as `confluent_kafka.Producer.close`. Then another producer may use the partitioner."""
             closed = super().close()
             self._closed = True
             return closed
@@ -380,8 +379,7 @@ class _Placed(NamedTuple):
 
 
 def _sound(messages: object, partition: object) -> bool:
-    """Whether the client would accept the list of messages. If not, the client refuses all of them with its own error.
-    """
+    """Whether the client would accept the list of messages. If not, the client refuses all, with its own error."""
     return (
         isinstance(partition, int)
         and isinstance(messages, list)

@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 
-# What kafka-python has from version 3 on, by the name that needs it.
+# The features of kafka-python from version 3 on, by the name that needs the feature.
 _NEEDS = {
     "AsyncRebalanceDiffListener": "listeners that are coroutines",
     "CooperativeStickyAssignor": "consumers that rebalance cooperatively",

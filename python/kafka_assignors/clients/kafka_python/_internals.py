@@ -392,8 +392,8 @@ def introduce(consumer: Any, topics: Iterable[str]) -> None:
 def show_subscription(consumer: Any, topics: set[str] | None) -> None:
     """Sets the attribute in which instrumentation reads the topics of a subscription.
 
-    The client does not read it while it has assigned partitions. Not up to version 2.0, which would then refuse to
-    assign partitions.
+    The client does not read it while it has assigned partitions. Up to version 2.0 it is not set, since the client
+    would then refuse to assign partitions.
     """
     subscription: Any = getattr(consumer, "_subscription", None)
     if hasattr(subscription, "subscription_type"):

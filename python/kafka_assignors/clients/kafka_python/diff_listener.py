@@ -98,7 +98,7 @@ class RebalanceDiffListener(_DiffListener, ConsumerRebalanceListener):  # type: 
         run(self._on_lost(lost))
 
     def close(self) -> None:
-        """Gives up the partitions that are still held. Call it after `consumer.close()`, of which no listener hears."""
+        """Gives up the partitions that are still held. Call it after `consumer.close()`, which may leave some held."""
         run(self._on_close())
 
 
@@ -118,7 +118,7 @@ class AsyncRebalanceDiffListener(_DiffListener):
         await run_async(self._on_lost(lost))
 
     async def close(self) -> None:
-        """Gives up the partitions that are still held. Call it after `consumer.close()`, of which no listener hears."""
+        """Gives up the partitions that are still held. Call it after `consumer.close()`, which may leave some held."""
         await run_async(self._on_close())
 
 

@@ -83,7 +83,8 @@ def commit_error(outcome: CommitOutcome | None) -> Exception | None:
     if code in (_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID):
         return _made(CommitFailedError())
     if code == _REBALANCE_IN_PROGRESS:
-        # The code comes from our own member, which sends no commit during a rebalance.
+        # Our own member returns this code: the commit would wait for the rebalance, and the rebalance for the listener
+        # that waits for the commit.
         return rebalance_error()
     if code:
         return client_error(code, "the commit was refused")

@@ -28,8 +28,7 @@ def with_lags(config: ConsumerConfig, consumer: Any) -> ConsumerConfig:
 
 
 def _with_lags(assignor: Assignor, config: ConsumerConfig, consumer: Any) -> Assignor:
-    """An assignor by lag or rates without a source gets the cluster as its source; by lag, also the consumer's group.
-    """
+    """An assignor by lag or rates without a source gets the cluster as source; by lag, also the consumer's group."""
     if not isinstance(assignor, LagBasedAssignor):
         return with_cluster(assignor, lambda seconds: of_consumer(consumer, seconds))
     if assignor.lags is None:

@@ -210,8 +210,7 @@ class _Attachable:
     if not _NAMES_TOPICS:
 
         def __call__(self, key: Any, all_partitions: Any, available: Any) -> int:
-            """Refuses a plain producer of kafka-python 2: each topic has its sticky partition, but no topic is passed.
-            """
+            """Refuses a plain producer of kafka-python 2: a sticky partition needs the topic, which is not passed."""
             raise _nameless(type(self).__qualname__)
 
 
