@@ -405,8 +405,8 @@ class Connection:
     def _release(self) -> None:
         """Sends the frames that may be sent now.
 
-        If the authentication ends (KIP-368), only one request is sent at a time. A broker serves the requests of a
-        connection one by one. If it reaches a request only after the end of the authentication, it closes the
+        If the authentication has an end (KIP-368), only one request is sent at a time. A broker serves the requests of
+        a connection one by one. If it reaches a request only after the end of the authentication, it closes the
         connection, even if the request was sent in time.
         """
         if self._script is not None or self._is_due or self._session is None:
