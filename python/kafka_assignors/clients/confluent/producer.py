@@ -159,7 +159,7 @@ class Producer(_Client):
     if hasattr(_Client, "close"):
 
         def close(self) -> bool:
-            """Flushes and closes, as `confluent_kafka.Producer.close`. The partitioner may get another producer then."""
+            """Closes as `confluent_kafka.Producer.close`. Then another producer may use the partitioner."""
             closed = super().close()
             self._closed = True
             return closed
