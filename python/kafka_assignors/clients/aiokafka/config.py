@@ -38,7 +38,7 @@ __all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
 # The client's class is stored at import, since programs may put our class in its place later.
 _Client = aiokafka.AIOKafkaConsumer
 _OWN = OwnAssignors("aiokafka", "aiokafka", "roundrobin", frozenset(("range", "roundrobin", "sticky")))
-# The shortest session timeout that brokers allow with KIP-848.
+# The shortest session timeout that brokers allow with KIP-848, unless their own bounds were changed.
 _SESSION_MS = 45_000
 
 OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail", **DEFAULTS}

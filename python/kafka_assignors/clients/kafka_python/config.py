@@ -46,7 +46,7 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 """The settings that cannot be honoured: their harmless values, and a remedy for the others."""
 
-# The shortest session timeout that brokers allow with KIP-848.
+# The shortest session timeout that brokers allow with KIP-848, unless their own bounds were changed.
 _SESSION_MS = 45_000
 
 
