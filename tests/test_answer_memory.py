@@ -27,14 +27,14 @@ from kafka_assignors.cluster import live
 from support import answers
 
 def made(frame: str) -> bytes:
-    # By another process: memory that this one has used and kept would hide the first of what is measured.
+    # Another process makes the frames: memory that this process has used and kept would hide the first allocations.
     with tempfile.NamedTemporaryFile() as file:
         code = f"import sys; sys.path[:0] = {sys.path!r}; from support import answers; sys.stdout.buffer.write({frame})"
         subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
         return open(file.name, "rb").read()
 
 def measure(frames, work) -> None:
-    # The mark is that of now.
+    # Sets the high-water mark to the present memory.
     open("/proc/self/clear_refs", "w").write("5")
     already = list(frames)
     before = high_water()

@@ -16,7 +16,7 @@ from kafka_assignors import Group, LagBasedAssignor, Member, MemberState, RangeA
 warnings.simplefilter("ignore")
 
 def graph(count):
-    # Members on three topics each, which owned them at random: what one gives goes a long way until somebody keeps it.
+    # Members on three topics each, with random owners: a partition passes many members until one of them keeps it.
     pick = random.Random(1)
     topics = {f"t{at:05}": 210 if at % 500 == 0 else 10 for at in range(count)}
     names = list(topics)
@@ -78,7 +78,7 @@ work = call(sys.argv[1])
 signal.signal(signal.SIGINT, handle)
 threading.Thread(target=send, daemon=True).start()
 try:
-    # What waits for it runs once the call lets go of the interpreter, and not before.
+    # The thread that waits for the event runs when the call releases the interpreter lock, and not before.
     started.set()
     work()
 except KeyboardInterrupt:

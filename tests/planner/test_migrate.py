@@ -184,7 +184,7 @@ def test_the_switch_is_what_the_brokers_assignor_plans() -> None:
     assert change.numbers == 6
     assert change.split_numbers_now == 4
     assert change.own_rack_now is None
-    assert any("which ones depends on orders" in note for note in found.notes)
+    assert any("which partitions they are depends on orders" in note for note in found.notes)
 
 
 def test_static_members_take_their_places_over() -> None:

@@ -52,7 +52,7 @@ def decode(
     kafka-assignors decode --bootstrap-server localhost:9092 --group billing
 
     Exit status: 0, 3 if bytes of a group cannot be read or its members' claims conflict, 2 for bad input or bytes
-    that are nothing known.
+    of no known kind.
     """
     with exit_on_error():
         if text is None:

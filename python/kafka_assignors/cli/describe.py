@@ -218,7 +218,9 @@ def _ownership(out: Console, found: DescribedGroup, names: dict[str, str]) -> ob
 
 def show_record(out: Console, size: int | None, limit: int, of_cluster: bool) -> None:
     """Prints the size of the group's record, and the broker's limit."""
-    allowed = f"{limit:,} bytes are allowed" + ("" if of_cluster else " by default; this cluster did not tell")
+    allowed = f"{limit:,} bytes are allowed" + (
+        "" if of_cluster else " by default; the limit of this cluster could not be read"
+    )
     if size is None:
         out.print(f"record of the group: not known; {allowed}")
     else:

@@ -28,7 +28,11 @@ def exporter(
     bootstrap: options.BootstrapServer = None,
     listen: Annotated[
         str,
-        typer.Option("--listen", help="Where Prometheus asks; only this machine may by default.", metavar="HOST:PORT"),
+        typer.Option(
+            "--listen",
+            help="The address for Prometheus. By default only this machine can reach it.",
+            metavar="HOST:PORT",
+        ),
     ] = "127.0.0.1:9464",
     groups: Annotated[
         list[str] | None,

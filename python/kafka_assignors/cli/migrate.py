@@ -53,7 +53,7 @@ def migrate(
 ) -> None:
     """Say whether a group can be moved to the new protocol (KIP-848), how, what is in the way, and what would change.
 
-    Read-only: it joins no group, commits nothing and changes no setting. What no API tells is listed as unknown.
+    Read-only: it joins no group, commits nothing and changes no setting. What no API returns is listed as unknown.
 
     \b
     kafka-assignors migrate --bootstrap-server localhost:9092 --group billing

@@ -115,6 +115,6 @@ def lags_of(
             key = topic, number
             commit = committed.get(key, -1)
             if key not in end or (commit < 0 and not latest and key not in begin):
-                raise LagError(f"partition {number} of {topic!r} has no leader that tells its offsets")
+                raise LagError(f"partition {number} of {topic!r} has no leader that returns its offsets")
             of_topic.append(partition_lag(begin.get(key), end[key], commit, reset))
     return lags

@@ -117,7 +117,7 @@ def obstacles(observed: ObservedGroup) -> list[Obstacle]:
         return [
             Obstacle(
                 "stable",
-                f"the group is in state {group.state}, in which brokers do not tell what members subscribe to",
+                f"the group is in state {group.state}, in which brokers do not return the subscriptions",
                 "ask again when it is Stable",
                 "online",
             )

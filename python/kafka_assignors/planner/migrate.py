@@ -37,8 +37,8 @@ WAYS: dict[Way, str] = {
     "online": "the group can be moved member by member, while it works",
     "empty": "the group has no members: the first one of the new protocol converts it",
     "offline": "the group can be moved only while it is empty",
-    "blocked": "no way leads over",
-    "unknown": "the group rebalances, and brokers do not tell what members subscribe to",
+    "blocked": "the group cannot be moved",
+    "unknown": "the group rebalances, and brokers do not return the subscriptions meanwhile",
 }
 """The ways of a migration, each with its meaning."""
 
@@ -197,7 +197,8 @@ def _group(
             notes.append(f"what would change cannot be computed: {error}")
     if change is not None and not change.exact:
         notes.append(
-            "how many partitions move is what the broker would plan; which ones depends on orders that no API tells"
+            "the number of partitions that move is the broker's; which partitions they are depends on orders that no API "
+            "returns"
         )
     return MigratedGroup(
         group_id=observed.group_id,
@@ -247,7 +248,7 @@ def _unknown(observed: ObservedGroup, brokers: NewProtocol | None, way: Way) -> 
             f"the settings of {who}, {POLICY} among them: {reason}; the user needs DESCRIBE_CONFIGS on the cluster"
         )
     if observed.members:
-        found.append("the release of each client library: no API tells it, and a client id is only a hint")
+        found.append("the release of each client library: no API returns it, and a client id is only a hint")
     least = _least_session(brokers)
     found += [
         "settings of clients that the new protocol refuses: partition.assignment.strategy, session.timeout.ms, "
