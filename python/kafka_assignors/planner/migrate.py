@@ -197,8 +197,8 @@ def _group(
             notes.append(f"what would change cannot be computed: {error}")
     if change is not None and not change.exact:
         notes.append(
-            "the number of partitions that move is the broker's; which partitions they are depends on orders that no API "
-            "returns"
+            "the number of partitions that move is the broker's; which partitions they are depends on orders that no "
+            "API returns"
         )
     return MigratedGroup(
         group_id=observed.group_id,
