@@ -37,7 +37,8 @@ def decoded(batch: Any, *, names: Any = None, clients: bool = False, keep_bytes:
     for found in _core.OffsetsTopic(names or {}, clients, keep_bytes).decode(batch):
         for row in found.to_pylist():
             name = list(DECODED)[row.pop("table")]
-            row |= row.pop("rest") or {}
+            (rest,) = row.pop("rest") or [{}]
+            row |= rest
             tables[name].append({column: value for column, value in row.items() if value is not None})
     return tables
 

@@ -134,7 +134,7 @@ def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, 
     rejected = tables.index("rejected_records")
     wide = wide.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        reason = when(col("table") == rejected, col("rest.kind")).alias("reason")
+        reason = when(col("table") == rejected, col("rest")[0]["kind"]).alias("reason")
         counted = wide.groupBy("table", reason).count().collect()
         rows = dict.fromkeys(tables, 0)
         for row in counted:

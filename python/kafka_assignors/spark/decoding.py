@@ -27,7 +27,7 @@ _RECORDS = 1_000
 _GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
 
 # The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`): those of commits, which most
-# records are, and a struct of all others, which is null for commits.
+# records are, and a list with one struct of all others, which is null for commits.
 _WIDE = (
     "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, topic string, "
     "topic_id string, partition int, committed bigint, leader_epoch int"
@@ -117,8 +117,8 @@ def decode_wide(
 ) -> DataFrame:
     """As `decode`, all tables in one, with the table's number in the column `table`.
 
-    It has the columns of commits, and a struct `rest` of the other tables' columns, which is null for commits. The
-    columns that `clients` and `keep_bytes` fill are missing if these options are false.
+    It has the columns of commits, and a column `rest`: a list with one struct of the other tables' columns, null for
+    commits. The columns that `clients` and `keep_bytes` fill are missing if these options are false.
 
     Raises:
         TableError: columns are missing or have another type.
@@ -136,7 +136,7 @@ def decode_wide(
 
     left_out = (set() if clients else _CLIENTS) | (set() if keep_bytes else _BYTES)
     rest = ", ".join(f"{name}: {kind}" for name, kind in _REST.items() if name not in left_out)
-    columns = f"{_WIDE}, rest struct<{rest}>"
+    columns = f"{_WIDE}, rest array<struct<{rest}>>"
     return records_of(records).mapInArrow(decode_batches, columns)
 
 
@@ -219,7 +219,7 @@ def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
     if not isinstance(cluster, str):
         raise OptionError(f"cluster is of type {type(cluster).__name__}; give a name")
 
-    there = set(wide.select("rest.*").columns)
+    there = set(wide.select(col("rest")[0].alias("rest")).select("rest.*").columns)
 
     def column(text: str) -> Column:
         name, _, source = text.partition(":")
@@ -228,7 +228,7 @@ def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
             return lit(cluster).alias(name)
         if source not in _REST:
             return col(source).alias(name)
-        value = col(f"rest.{source}") if source in there else lit(None).cast(_REST[source])
+        value = col("rest")[0][source] if source in there else lit(None).cast(_REST[source])
         return value.alias(name)
 
     return {

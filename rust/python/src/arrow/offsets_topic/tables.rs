@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_array::builder::{
     BinaryBuilder, Int8Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder, StructBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch, StructArray, new_null_array};
+use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray, new_null_array};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
     Assignment, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, Topic,
@@ -14,7 +15,7 @@ use kafka_assignors_core::offsets_topic::{
 };
 use kafka_assignors_core::protocol::topic_partitions::Numbers;
 
-use super::super::{field, list};
+use super::super::{field, list, list_of_structs};
 use super::Settings;
 
 /// The values of the column `table`. `kafka_assignors.spark.decoding` declares the same numbers.
@@ -37,7 +38,8 @@ fn claimed_fields() -> Fields {
 /// The columns of all tables, without the columns that would be null in every row.
 ///
 /// Most records are offset commits, and Spark pays for each column in each row, null or not. Therefore one struct
-/// contains all fields that a commit lacks, and it is null for a commit.
+/// contains all fields that a commit lacks. The struct is the only item of a list: the fields of a null struct would
+/// take as many bytes as those of any other, and those of a null list take none.
 pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
     let text = |name| field(name, DataType::Utf8);
     let mut rest = vec![
@@ -76,7 +78,7 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
         field("partition", DataType::Int32),
         field("committed", DataType::Int64),
         field("leader_epoch", DataType::Int32),
-        field("rest", DataType::Struct(rest.into())),
+        field("rest", list_of_structs(rest)),
     ])
 }
 
@@ -137,9 +139,12 @@ impl Place {
             None => new_null_array(wanted.data_type(), self.count),
         };
         let columns = schema.fields().iter().map(|wanted| match wanted.data_type() {
-            DataType::Struct(rest) if table != COMMITS => {
+            DataType::List(item) if table != COMMITS => {
+                let DataType::Struct(rest) = item.data_type() else { return column(wanted) };
                 let columns = rest.iter().map(&mut column).collect();
-                Arc::new(StructArray::new(rest.clone(), columns, None)) as ArrayRef
+                let structs = Arc::new(StructArray::new(rest.clone(), columns, None));
+                let one_each = OffsetBuffer::from_repeated_length(1, self.count);
+                Arc::new(ListArray::new(Arc::clone(item), one_each, structs, None)) as ArrayRef
             }
             _ => column(wanted),
         });
