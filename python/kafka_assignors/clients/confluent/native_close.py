@@ -1,6 +1,6 @@
 """Closing librdkafka's consumer, which never ends by itself in some releases.
 
-librdkafka 2.0.2 to 2.6.0 leaves one entry in the queue of a partition that it stops reading, and the entry refers to
+librdkafka 2.0.2 to 2.6.0 may leave an entry in the queue of a partition that it stops reading, and the entry refers to
 the partition. If librdkafka then learns that the topic was deleted, it drops the partition but never frees it, and
 `close` waits for that for ever (librdkafka #4362, mended by #4724).
 """
