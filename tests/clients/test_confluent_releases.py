@@ -158,7 +158,7 @@ def test_closing_ends_where_librdkafka_waits_for_a_partition_that_is_gone(
         assert not heard.partitions
         consumer.close()
     left_behind = [each.message for each in caplog.records if "did not close the consumer" in each.getMessage()]
-    # 2.3 always leaves an entry in the queue of the partition, which keeps the partition alive; 2.4 to 2.6.0 sometimes do.
+    # 2.3 always leaves an entry in the queue of the partition, which keeps it alive; 2.4 to 2.6.0 sometimes do.
     release = confluent_kafka.libversion()[1]
     assert len(left_behind) == (release < 0x02040000) or 0x02040000 <= release < 0x02060100
 
