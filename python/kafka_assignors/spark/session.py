@@ -172,6 +172,11 @@ def _sized(master: str) -> dict[str, object]:
         # Most of the pipeline's data goes to Python workers and back. A Unix domain socket is faster for it than TCP.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
         "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
+        # Arrow's Java checks the bounds of each value that it reads, and once more whether it is null, which Spark has
+        # asked before. The values are written by pyarrow and the core, and checked there.
+        "spark.driver.extraJavaOptions": (
+            "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+        ),
         # Two tasks share a heap of a gigabyte. These settings limit the memory of a task: a batch of rows for Python,
         # groups that are aggregated before Spark sorts them instead, and a block of Parquet.
         "spark.sql.execution.arrow.maxBytesPerBatch": 16 << 20,
