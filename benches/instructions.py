@@ -46,6 +46,7 @@ CASES = [
     Case("sticky", Point(200, 100, 100, "equal", "fresh")),
     Case("sticky", Point(200, 100, 100, "equal", "one joins")),
     Case("sticky", Point(200, 100, 100, "equal", "one joins", racks=True)),
+    Case("sticky", Point(1000, 10, 100, "equal", "fresh", racks=True)),
     Case("sticky", Point(200, 100, 100, "one odd member", "one leaves")),
     Case("sticky", Point(200, 100, 100, "5 buckets", "10 % replaced")),
     Case("sticky", Point(200, 100, 100, "random", "redrawn")),

@@ -8,6 +8,29 @@ use super::rows::Problem;
 /// A run shorter than the candidates divided by this is given by the heap, a longer one level by level.
 const SHORT_RUN: usize = 8;
 
+/// A load and an arc in one integer: loads compare first, then arcs. One comparison of integers takes a third of the time of a
+/// comparison of pairs, and comparisons are most of the time of a heap.
+///
+/// ```text
+/// load: 32 bits | arc: 32 bits
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate(u64);
+
+impl Candidate {
+    fn new(load: u32, arc: u32) -> Self {
+        Self(u64::from(load) << 32 | u64::from(arc))
+    }
+
+    fn load(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn arc(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 /// Loads that grow as partitions are given away.
 pub(super) struct LeastLoaded<'a> {
     problem: &'a Problem,
@@ -16,8 +39,8 @@ pub(super) struct LeastLoaded<'a> {
     pub room: Vec<u32>,
     /// By row, the candidates with their load at the last update of the entry. Loads only grow, so no entry is above the present
     /// load, and a top entry with the present load is the least loaded candidate.
-    heaps: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
-    candidates: Vec<(u32, u32)>,
+    heaps: Vec<BinaryHeap<Reverse<Candidate>>>,
+    candidates: Vec<Candidate>,
     active: Vec<u32>,
     merged: Vec<u32>,
 }
@@ -46,24 +69,25 @@ impl<'a> LeastLoaded<'a> {
         let heap = &mut heaps[row as usize];
         if heap.is_empty() {
             let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
-            *heap = with_room.map(|arc| Reverse((loads[problem.member(arc) as usize], arc))).collect();
+            *heap = with_room.map(|arc| Reverse(Candidate::new(loads[problem.member(arc) as usize], arc))).collect();
         }
         let mut left = count;
         while left > 0 {
             let Some(mut top) = heap.peek_mut() else { return };
-            let Reverse((stated, arc)) = *top;
+            let Reverse(entry) = *top;
+            let arc = entry.arc();
             let load = &mut loads[problem.member(arc) as usize];
             if room[arc as usize] == 0 {
                 std::collections::binary_heap::PeekMut::pop(top);
                 continue;
             }
-            if stated == *load {
+            if entry.load() == *load {
                 room[arc as usize] -= 1;
                 *load += 1;
                 left -= 1;
                 gave(&[arc], 1);
             }
-            top.0.0 = *load;
+            top.0 = Candidate::new(*load, arc);
         }
     }
 
@@ -73,7 +97,7 @@ impl<'a> LeastLoaded<'a> {
         let Self { problem, loads, room, candidates, active, merged, .. } = self;
         candidates.clear();
         let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
-        candidates.extend(with_room.map(|arc| (loads[problem.member(arc) as usize], arc)));
+        candidates.extend(with_room.map(|arc| Candidate::new(loads[problem.member(arc) as usize], arc)));
         if candidates.len() > count as usize {
             // Only the `count` least loaded can get one.
             candidates.select_nth_unstable(count as usize);
@@ -86,15 +110,15 @@ impl<'a> LeastLoaded<'a> {
         let mut level = 0;
         while left > 0 {
             if active.is_empty() {
-                let Some(&(load, _)) = candidates.get(joining) else { return };
-                level = load;
+                let Some(next) = candidates.get(joining) else { return };
+                level = next.load();
             }
-            let joins = candidates[joining..].iter().take_while(|&&(load, _)| load == level).count();
+            let joins = candidates[joining..].iter().take_while(|each| each.load() == level).count();
             if joins > 0 {
                 let newcomers = &candidates[joining..joining + joins];
                 merged.clear();
                 let mut waiting = active.iter().copied().peekable();
-                for &(_, arc) in newcomers {
+                for arc in newcomers.iter().map(|each| each.arc()) {
                     while let Some(before) = waiting.next_if(|&before| before < arc) {
                         merged.push(before);
                     }
@@ -106,8 +130,8 @@ impl<'a> LeastLoaded<'a> {
             }
             let round = (active.len() as u32).min(left);
             let mut rounds = left / round;
-            if let Some(&(load, _)) = candidates.get(joining) {
-                rounds = rounds.min(load - level);
+            if let Some(next) = candidates.get(joining) {
+                rounds = rounds.min(next.load() - level);
             }
             for &arc in &active[..round as usize] {
                 rounds = rounds.min(room[arc as usize]);
