@@ -43,6 +43,10 @@ ifeq ($(wildcard target/debug),)
 export CARGO_INCREMENTAL ?= 0
 endif
 
+# A cache of this checkout's own, which goes away with the checkout. If an index sends no cache headers, uv stores another 1.4 GB
+# of PySpark for each new environment; in a home directory that many checkouts share, these copies fill the disk.
+export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
+
 # Without compiled files Python compiles each module again in each process, and the tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
