@@ -80,6 +80,7 @@ def test_a_group_on_the_embedded_kafka_is_moved_and_back(embedded_kafka: Embedde
     there_and_back(Kafka(embedded_kafka.bootstrap_servers, "embedded"), name, STRATEGIES[name])
 
 
+@pytest.mark.timeout(400)
 def test_groups_of_each_strategy_are_moved_and_back(kafka_broker: Kafka) -> None:
     with ThreadPoolExecutor(len(STRATEGIES)) as pool:
         running = [
