@@ -55,6 +55,7 @@ CASES = [
     Case("sticky", Point(100, 5, 10, "random", "10 % replaced")),
     Case("sticky", Point(1000, 10, 1000, "uneven chain", "fresh")),
     Case("sticky", Point(1000, 10, 1000, "skewed", "10 % replaced")),
+    Case("sticky", Point(1000, 50, 100, "skewed", "one leaves", racks=True)),
     Case("cooperative-sticky", Point(200, 100, 100, "equal", "one joins")),
     Case("cooperative-sticky", Point(200, 100, 100, "random", "redrawn")),
     Case("range", Point(200, 100, 100, "equal", "fresh")),

@@ -19,21 +19,23 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
     let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
     let mut free = Vec::new();
-    for (row, segments) in problem.runs().filter(|(row, _)| gives[*row as usize]) {
-        free.clear();
-        for &Segment { start, end, .. } in &problem.segments[segments] {
-            free.extend((start..end).filter(|&partition| owner[partition as usize] == NONE));
+    let mut segments = problem.segments.iter().filter(|segment| gives[segment.row as usize]).peekable();
+    while let Some(&Segment { row, start, end, .. }) = segments.next() {
+        free.extend((start..end).filter(|&partition| owner[partition as usize] == NONE));
+        if segments.peek().is_some_and(|next| next.row == row) {
+            continue;
         }
         let mut rest = free.as_slice();
         least_loaded.give(row, free.len() as u32, |arcs, rounds| {
-            let (given, left) = rest.split_at(arcs.len() * rounds as usize);
-            for round in given.chunks_exact(arcs.len()) {
+            for _ in 0..rounds {
+                let (round, left) = rest.split_at(arcs.len());
                 for (&partition, &arc) in round.iter().zip(arcs) {
                     owner[partition as usize] = problem.member(arc);
                 }
+                rest = left;
             }
-            rest = left;
         });
+        free.clear();
     }
 }
 

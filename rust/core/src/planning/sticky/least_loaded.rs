@@ -1,12 +1,16 @@
 //! Gives partitions to the least loaded members; of several, to the smallest id.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
 use super::rows::Problem;
 
-/// A run shorter than the candidates divided by this is given by the heap, a longer one level by level.
+/// A run shorter than the candidates divided by this is given one by one, a longer one level by level.
 const SHORT_RUN: usize = 8;
+
+/// If fewer candidates than all divided by this are on the lowest level, a heap gives the next partitions, as many as there are
+/// candidates. To look through all candidates for so few of them would take longer.
+const FEW: usize = 16;
 
 /// A load and an arc in one integer: loads compare first, then arcs. One comparison of integers takes a third of the time of a
 /// comparison of pairs, and comparisons are most of the time of a heap.
@@ -37,18 +41,36 @@ pub(super) struct LeastLoaded<'a> {
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
-    /// By row, the candidates with their load at the last update of the entry. Loads only grow, so no entry is above the present
-    /// load, and a top entry with the present load is the least loaded candidate.
-    heaps: Vec<BinaryHeap<Reverse<Candidate>>>,
+    waiting: Vec<Waiting>,
     candidates: Vec<Candidate>,
     active: Vec<u32>,
     merged: Vec<u32>,
 }
 
+/// The subscribers of one row that wait for a partition.
+///
+/// Loads only grow, and room only shrinks. Therefore no candidate falls below `level` once all of them have reached it, and the
+/// first entry of `queue` that is still on that level is the least loaded candidate with the smallest arc.
+#[derive(Default)]
+struct Waiting {
+    /// All candidates, each with its load at the last update of the entry. No entry is above the present load, so a top entry with
+    /// the present load is the least loaded candidate. The heap gives the first few partitions, and those where few candidates
+    /// are on one level.
+    heap: BinaryHeap<Reverse<Candidate>>,
+    /// How many more partitions the heap gives before the arcs are looked through again.
+    by_heap: u32,
+    /// The arcs of all candidates, ascending, as soon as they are looked through.
+    arcs: Vec<u32>,
+    level: u32,
+    /// The arcs whose members were on `level`, ascending, and the place of the next one.
+    queue: Vec<u32>,
+    next: usize,
+}
+
 impl<'a> LeastLoaded<'a> {
     pub(super) fn new(problem: &'a Problem, loads: Vec<u32>, room: Vec<u32>) -> Self {
-        let heaps = vec![BinaryHeap::new(); problem.rows()];
-        Self { problem, loads, room, heaps, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
+        let waiting = (0..problem.rows()).map(|_| Waiting::default()).collect();
+        Self { problem, loads, room, waiting, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
     }
 
     /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room. `gave` is called with
@@ -58,36 +80,23 @@ impl<'a> LeastLoaded<'a> {
         let candidates = self.problem.arcs_of_row(row).len();
         if count == 0 {
         } else if (count as usize) < candidates / SHORT_RUN {
-            self.give_by_heap(row, count, gave);
+            self.give_one_by_one(row, count, gave);
         } else {
             self.give_by_level(row, count, gave);
         }
     }
 
-    fn give_by_heap(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
-        let Self { problem, loads, room, heaps, .. } = self;
-        let heap = &mut heaps[row as usize];
-        if heap.is_empty() {
-            let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
-            *heap = with_room.map(|arc| Reverse(Candidate::new(loads[problem.member(arc) as usize], arc))).collect();
+    fn give_one_by_one(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
+        let Self { problem, loads, room, waiting, .. } = self;
+        let waiting = &mut waiting[row as usize];
+        if waiting.heap.is_empty() {
+            waiting.begin(problem, loads, room, row);
         }
-        let mut left = count;
-        while left > 0 {
-            let Some(mut top) = heap.peek_mut() else { return };
-            let Reverse(entry) = *top;
-            let arc = entry.arc();
-            let load = &mut loads[problem.member(arc) as usize];
-            if room[arc as usize] == 0 {
-                std::collections::binary_heap::PeekMut::pop(top);
-                continue;
-            }
-            if entry.load() == *load {
-                room[arc as usize] -= 1;
-                *load += 1;
-                left -= 1;
-                gave(&[arc], 1);
-            }
-            top.0 = Candidate::new(*load, arc);
+        for _ in 0..count {
+            let Some(arc) = waiting.least_loaded(problem, loads, room) else { return };
+            room[arc as usize] -= 1;
+            loads[problem.member(arc) as usize] += 1;
+            gave(&[arc], 1);
         }
     }
 
@@ -147,6 +156,88 @@ impl<'a> LeastLoaded<'a> {
             level += rounds;
             if full {
                 active.retain(|&arc| room[arc as usize] > 0);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// Puts the row's candidates into the heap.
+    fn begin(&mut self, problem: &Problem, loads: &[u32], room: &[u32], row: u32) {
+        let arcs = problem.arcs_of_row(row);
+        let mut candidates = Vec::with_capacity(arcs.len());
+        let with_room = arcs.filter(|&arc| room[arc as usize] > 0);
+        candidates.extend(with_room.map(|arc| Reverse(Candidate::new(loads[problem.member(arc) as usize], arc))));
+        self.by_heap = (candidates.len() / SHORT_RUN) as u32;
+        self.heap = BinaryHeap::from(candidates);
+    }
+
+    /// The arc with room to the least loaded member; of several, the smallest arc.
+    fn least_loaded(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<u32> {
+        loop {
+            while let Some(&arc) = self.queue.get(self.next) {
+                if loads[problem.member(arc) as usize] == self.level && room[arc as usize] > 0 {
+                    return Some(arc);
+                }
+                self.next += 1;
+            }
+            if self.by_heap > 0 {
+                self.by_heap -= 1;
+                return self.top_of_heap(problem, loads, room);
+            }
+            self.look_through(problem, loads, room)?;
+        }
+    }
+
+    /// Finds the lowest level and its members. Where they are few, the next partitions are given by the heap. O(arcs). `None`
+    /// if no arc has room.
+    fn look_through(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<()> {
+        if self.arcs.is_empty() {
+            self.arcs.extend(self.heap.iter().map(|Reverse(candidate)| candidate.arc()));
+            self.arcs.sort_unstable();
+        }
+        let load = |arc: u32| loads[problem.member(arc) as usize];
+        self.queue.clear();
+        self.next = 0;
+        self.level = u32::MAX;
+        let mut full = 0;
+        for &arc in &self.arcs {
+            let load = load(arc);
+            if room[arc as usize] == 0 {
+                full += 1;
+            } else if load <= self.level {
+                if load < self.level {
+                    self.level = load;
+                    self.queue.clear();
+                }
+                self.queue.push(arc);
+            }
+        }
+        if full > self.arcs.len() / 2 {
+            self.arcs.retain(|&arc| room[arc as usize] > 0);
+        }
+        if self.queue.is_empty() {
+            return None;
+        }
+        if self.queue.len() < self.arcs.len() / FEW {
+            self.queue.clear();
+            self.by_heap = self.arcs.len() as u32;
+        }
+        Some(())
+    }
+
+    fn top_of_heap(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<u32> {
+        loop {
+            let mut top = self.heap.peek_mut()?;
+            let Reverse(entry) = *top;
+            let arc = entry.arc();
+            let load = loads[problem.member(arc) as usize];
+            if room[arc as usize] == 0 {
+                PeekMut::pop(top);
+            } else if entry.load() == load {
+                return Some(arc);
+            } else {
+                top.0 = Candidate::new(load, arc);
             }
         }
     }

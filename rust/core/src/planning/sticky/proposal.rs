@@ -2,7 +2,7 @@
 //! loaded.
 
 use super::least_loaded::LeastLoaded;
-use super::rows::Problem;
+use super::rows::{Problem, Segment};
 
 /// By arc, how many partitions of the row the member would have. All partitions of each row have a member. O(arcs log arcs +
 /// partitions).
@@ -21,9 +21,15 @@ pub(super) fn propose(problem: &Problem) -> Vec<u32> {
         }
     }
     let mut least_loaded = LeastLoaded::new(problem, loads, room);
-    for (row, segments) in problem.runs() {
-        let free = problem.free[segments].iter().sum();
-        least_loaded.give(row, free, |arcs, rounds| arcs.iter().for_each(|&arc| taken[arc as usize] += rounds));
+    let mut count = 0;
+    let mut with_free = problem.segments.iter().zip(&problem.free).filter(|(_, free)| **free > 0).peekable();
+    while let Some((&Segment { row, .. }, &free)) = with_free.next() {
+        count += free;
+        if with_free.peek().is_some_and(|(next, _)| next.row == row) {
+            continue;
+        }
+        least_loaded.give(row, count, |arcs, rounds| arcs.iter().for_each(|&arc| taken[arc as usize] += rounds));
+        count = 0;
     }
     taken
 }

@@ -118,32 +118,41 @@ impl Rows {
 
     /// A row for each lineup and each set that `set_of` makes of the lineup and the racks of the replicas.
     pub(super) fn of_racks(group: &Group, lineups: &Lineups, mut set_of: impl FnMut(u32, u32) -> u32) -> Self {
-        let mut rows = Collector::new(lineups);
-        for topic in (0..group.topics().len() as u32).filter(|&topic| lineups.of_topic[topic as usize] != NONE) {
-            let range = group.topics().range(topic);
-            let sets = &group.topics().racks().of_partition[range.start as usize..range.end as usize];
-            let mut start = range.start;
+        let mut numbers = Numbers { known: HashTable::new(), last: Vec::new(), keys: Vec::new() };
+        let mut segments = Vec::new();
+        for (topic, &lineup) in (0u32..).zip(&lineups.of_topic).filter(|(_, lineup)| **lineup != NONE) {
+            let std::ops::Range { start: first, end } = group.topics().range(topic);
+            let sets = &group.topics().racks().of_partition[first as usize..end as usize];
+            let mut start = first;
             for run in sets.chunk_by(|a, b| a == b) {
                 let end = start + run.len() as u32;
-                rows.push(topic, range.start, start..end, set_of(lineups.of_topic[topic as usize], run[0]));
+                segments.push(Segment { row: numbers.row(lineup, set_of(lineup, run[0])), first, start, end });
                 start = end;
             }
         }
-        rows.finish()
+        Self { keys: numbers.keys, segments }.in_order(lineups)
     }
 
-    /// Puts the segments, which are in order of topic and number, into the order in which partitions are given away.
+    /// Puts the segments, which are in order of topic and number, into the order in which partitions are given away. The segments
+    /// of one topic stay together: all of them have the topic's lineup.
     fn in_order(mut self, lineups: &Lineups) -> Self {
         let size = |segment: &Segment| lineups.sizes[self.keys[segment.row as usize].0 as usize];
-        if !self.segments.is_sorted_by_key(size) {
-            let sizes: Vec<u32> = self.segments.iter().map(size).collect();
+        let topics: Vec<&[Segment]> = self.segments.chunk_by(|a, b| a.first == b.first).collect();
+        let sizes: Vec<u32> = topics.iter().map(|segments| size(&segments[0])).collect();
+        if !sizes.is_sorted() {
             let largest = sizes.iter().max().map_or(0, |&size| size as usize);
-            if largest < 4 * sizes.len() {
-                let order = Csr::group_by(&sizes, largest + 1);
-                self.segments = order.items().iter().map(|&at| self.segments[at as usize]).collect();
+            let order = if largest < 4 * sizes.len() {
+                Csr::group_by(&sizes, largest + 1).items().to_vec()
             } else {
-                self.segments.sort_by_key(|segment| lineups.sizes[self.keys[segment.row as usize].0 as usize]);
+                let mut order: Vec<u32> = (0..sizes.len() as u32).collect();
+                order.sort_by_key(|&at| sizes[at as usize]);
+                order
+            };
+            let mut segments = Vec::with_capacity(self.segments.len());
+            for &at in &order {
+                segments.extend_from_slice(topics[at as usize]);
             }
+            self.segments = segments;
         }
         self
     }
@@ -180,33 +189,41 @@ impl Rows {
     }
 }
 
-struct Collector<'a> {
-    lineups: &'a Lineups,
+/// Numbers the rows of lineups and sets.
+struct Numbers {
     known: HashTable<u32>,
-    rows: Rows,
+    /// By set, the last lineup with this set, and the row of both. The partitions of one topic alternate between few rows, and a
+    /// hash for each of them would take a twelfth of the time of a plan.
+    last: Vec<(u32, u32)>,
+    keys: Vec<(u32, u32)>,
 }
 
-impl<'a> Collector<'a> {
-    fn new(lineups: &'a Lineups) -> Self {
-        Self { lineups, known: HashTable::new(), rows: Rows { keys: Vec::new(), segments: Vec::new() } }
+impl Numbers {
+    #[inline]
+    fn row(&mut self, lineup: u32, set: u32) -> u32 {
+        match self.last.get(set as usize) {
+            Some(&(last, row)) if last == lineup => row,
+            _ => self.look_up(lineup, set),
+        }
     }
 
-    fn push(&mut self, topic: u32, first: u32, range: std::ops::Range<u32>, set: u32) {
-        let key = (self.lineups.of_topic[topic as usize], set);
-        let Rows { keys, segments } = &mut self.rows;
+    #[cold]
+    fn look_up(&mut self, lineup: u32, set: u32) -> u32 {
+        let Self { known, last, keys } = self;
+        let key = (lineup, set);
         let hash = |key: (u32, u32)| FxBuildHasher.hash_one(key);
-        let found = self.known.find(hash(key), |&row| keys[row as usize] == key).copied();
+        let found = known.find(hash(key), |&row| keys[row as usize] == key).copied();
         let row = found.unwrap_or_else(|| {
             let row = keys.len() as u32;
             keys.push(key);
-            self.known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
+            known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
             row
         });
-        segments.push(Segment { row, first, start: range.start, end: range.end });
-    }
-
-    fn finish(self) -> Rows {
-        self.rows.in_order(self.lineups)
+        if last.len() <= set as usize {
+            last.resize(set as usize + 1, (NONE, NONE));
+        }
+        last[set as usize] = (lineup, row);
+        row
     }
 }
 
@@ -391,15 +408,5 @@ impl Problem {
             loads[member as usize] += taken;
         }
         loads
-    }
-
-    /// Runs of segments of one row that follow each other in the order of giving away: row, and the range of segments.
-    pub(super) fn runs(&self) -> impl Iterator<Item = (u32, std::ops::Range<usize>)> {
-        let mut start = 0;
-        self.segments.chunk_by(|a, b| a.row == b.row).map(move |run| {
-            let range = start..start + run.len();
-            start = range.end;
-            (run[0].row, range)
-        })
     }
 }
