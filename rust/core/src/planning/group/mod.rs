@@ -160,7 +160,7 @@ impl Topics {
     /// The topic with this name.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<u32> {
-        self.index.find(hash_of(name), |&id| self.names.get(id).as_bytes() == name).copied()
+        self.index.find(hash_of(name), |&id| self.is_named(id, name)).copied()
     }
 
     /// As [`Topics::find`], but tries `guess` first: a reader of sorted names finds each without hashing.
@@ -173,7 +173,7 @@ impl Topics {
     #[inline]
     #[must_use]
     pub fn is_named(&self, topic: u32, name: &[u8]) -> bool {
-        self.names.get(topic).as_bytes() == name
+        self.names.bytes_of(topic) == name
     }
 
     /// The topic of each flat partition.

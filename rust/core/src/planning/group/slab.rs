@@ -150,6 +150,13 @@ impl Names {
         &self.bytes[start..self.ends[id as usize]]
     }
 
+    /// The bytes of the name with this id, for comparisons: a slice of a string would be checked to begin and end at characters.
+    #[inline]
+    pub(super) fn bytes_of(&self, id: u32) -> &[u8] {
+        let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
+        &self.bytes.as_bytes()[start..self.ends[id as usize]]
+    }
+
     /// All names in order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len() as u32).map(|id| self.get(id))
@@ -199,20 +206,20 @@ impl Interner {
     /// The id of the name. A new name gets the next id.
     pub fn intern(&mut self, name: &str) -> u32 {
         let hash = hash_of(name.as_bytes());
-        if let Some(&id) = self.table.find(hash, |&id| self.names.get(id) == name) {
+        if let Some(&id) = self.table.find(hash, |&id| self.names.bytes_of(id) == name.as_bytes()) {
             return id;
         }
         let id = self.names.len() as u32;
         self.names.push(name);
         let Self { names, table } = self;
-        table.insert_unique(hash, id, |&id| hash_of(names.get(id).as_bytes()));
+        table.insert_unique(hash, id, |&id| hash_of(names.bytes_of(id)));
         id
     }
 
     /// The id of a name that was interned before.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.table.find(hash_of(name.as_bytes()), |&id| self.names.get(id) == name).copied()
+        self.table.find(hash_of(name.as_bytes()), |&id| self.names.bytes_of(id) == name.as_bytes()).copied()
     }
 
     /// The names in order of their ids.

@@ -234,10 +234,15 @@ impl<'a> Reading<'a> {
 
     fn number(&mut self, list: TopicNames<'a>) -> u32 {
         self.scratch.clear();
-        let mut next = 0;
+        // In a list of all topics each follows the one before it. In a list of a few, that guess is wrong nearly always: after a
+        // wrong one, names are looked up until one follows its predecessor again.
+        let (mut next, mut follows) = (0, true);
         for name in list.iter() {
-            if let Some(topic) = self.builder.topics().find_near(name, next) {
+            let topics = self.builder.topics();
+            let topic = if follows { topics.find_near(name, next) } else { topics.find(name) };
+            if let Some(topic) = topic {
                 self.scratch.push(topic);
+                follows = topic == next;
                 next = topic + 1;
             } else if matches!(self.source, ClaimSource::StreamJoin { .. }) {
                 self.builder.note_missing(&String::from_utf8_lossy(name));
