@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
 use super::rows::Problem;
+use crate::planning::group::NONE;
 
 /// A run shorter than the candidates divided by this is given one by one, a longer one level by level.
 const SHORT_RUN: usize = 8;
@@ -41,7 +42,10 @@ pub(super) struct LeastLoaded<'a> {
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
+    /// The candidates of the rows whose partitions are given one by one.
     waiting: Vec<Waiting>,
+    /// By row, its place in `waiting`; [`NONE`] until the first partition is given one by one.
+    waiting_of: Vec<u32>,
     candidates: Vec<Candidate>,
     active: Vec<u32>,
     merged: Vec<u32>,
@@ -51,7 +55,6 @@ pub(super) struct LeastLoaded<'a> {
 ///
 /// Loads only grow, and room only shrinks. Therefore no candidate falls below `level` once all of them have reached it, and the
 /// first entry of `queue` that is still on that level is the least loaded candidate with the smallest arc.
-#[derive(Default)]
 struct Waiting {
     /// All candidates, each with its load at the last update of the entry. No entry is above the present load, so a top entry with
     /// the present load is the least loaded candidate. The heap gives the first few partitions, and those where few candidates
@@ -69,8 +72,9 @@ struct Waiting {
 
 impl<'a> LeastLoaded<'a> {
     pub(super) fn new(problem: &'a Problem, loads: Vec<u32>, room: Vec<u32>) -> Self {
-        let waiting = (0..problem.rows()).map(|_| Waiting::default()).collect();
-        Self { problem, loads, room, waiting, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
+        let waiting_of = vec![NONE; problem.rows()];
+        let (waiting, candidates) = (Vec::new(), Vec::new());
+        Self { problem, loads, room, waiting, waiting_of, candidates, active: Vec::new(), merged: Vec::new() }
     }
 
     /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room. `gave` is called with
@@ -87,11 +91,13 @@ impl<'a> LeastLoaded<'a> {
     }
 
     fn give_one_by_one(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
-        let Self { problem, loads, room, waiting, .. } = self;
-        let waiting = &mut waiting[row as usize];
-        if waiting.heap.is_empty() {
-            waiting.begin(problem, loads, room, row);
+        let Self { problem, loads, room, waiting, waiting_of, .. } = self;
+        let place = &mut waiting_of[row as usize];
+        if *place == NONE {
+            *place = waiting.len() as u32;
+            waiting.push(Waiting::new(problem, loads, room, row));
         }
+        let waiting = &mut waiting[*place as usize];
         for _ in 0..count {
             let Some(arc) = waiting.least_loaded(problem, loads, room) else { return };
             room[arc as usize] -= 1;
@@ -162,14 +168,14 @@ impl<'a> LeastLoaded<'a> {
 }
 
 impl Waiting {
-    /// Puts the row's candidates into the heap.
-    fn begin(&mut self, problem: &Problem, loads: &[u32], room: &[u32], row: u32) {
+    fn new(problem: &Problem, loads: &[u32], room: &[u32], row: u32) -> Self {
         let arcs = problem.arcs_of_row(row);
         let mut candidates = Vec::with_capacity(arcs.len());
         let with_room = arcs.filter(|&arc| room[arc as usize] > 0);
         candidates.extend(with_room.map(|arc| Reverse(Candidate::new(loads[problem.member(arc) as usize], arc))));
-        self.by_heap = (candidates.len() / SHORT_RUN) as u32;
-        self.heap = BinaryHeap::from(candidates);
+        let by_heap = (candidates.len() / SHORT_RUN) as u32;
+        let heap = BinaryHeap::from(candidates);
+        Self { heap, by_heap, arcs: Vec::new(), level: 0, queue: Vec::new(), next: 0 }
     }
 
     /// The arc with room to the least loaded member; of several, the smallest arc.
