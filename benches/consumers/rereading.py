@@ -31,7 +31,7 @@ from support.broker import unique
 from support.fake_client import FakeConsumer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kafka_assignors import Group
     from support.broker import Kafka
@@ -234,9 +234,9 @@ class Other:
         self.is_member = event == "assigned"
 
 
-def received(port: int) -> int:
-    """The bytes that have arrived on this process's open connections to a port. It needs Linux."""
-    total = 0
+def received(port: int) -> dict[int, int]:
+    """The bytes that have arrived on this process's open connections to a port, by the connection's own port. It needs Linux."""
+    arrived = {}
     for name in os.listdir("/proc/self/fd"):
         try:
             if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
@@ -245,10 +245,14 @@ def received(port: int) -> int:
                 if each.family == socket.AF_INET and each.getpeername()[1] == port:
                     # The offset of tcpi_bytes_received in struct tcp_info, since Linux 4.1.
                     info = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
-                    total += struct.unpack_from("<Q", info, 128)[0]
+                    arrived[each.getsockname()[1]] = struct.unpack_from("<Q", info, 128)[0]
         except OSError:
             continue
-    return total
+    return arrived
+
+
+def _port(kafka_: Kafka) -> int:
+    return int(kafka_.bootstrap_servers.rpartition(":")[2])
 
 
 def fill(kafka_: Kafka, topic: str, records: int) -> None:
@@ -278,11 +282,12 @@ def bytes_of_the_client(kafka_: Kafka, topic: str, records: int, way: str) -> in
 
     It reads in batches: whenever a loop over kafka-python's consumer is left, the client fetches some records again.
     """
+    others = received(_port(kafka_)).keys()
     reader = WAYS["kafka-python: poll()" if way.startswith("kafka-python") else "aiokafka: getmany()"](
         kafka_, [topic], None, None
     )
     try:
-        return _bytes_until_all_are_read(kafka_, topic, records, reader, [])
+        return _bytes_until_all_are_read(kafka_, topic, records, reader, [], others)
     finally:
         reader.close()
 
@@ -295,6 +300,7 @@ def bytes_of_ours(kafka_: Kafka, topic: str, records: int, way: str, protocol: s
     """
     # The name puts this topic after the kept one: `Exchange` sorts the topics.
     exchanged = kafka_.create_topic(unique("zz-exchanged"), PARTITIONS)
+    others = received(_port(kafka_)).keys()
     group, topics, producer = unique("bench"), [topic, exchanged], _producer(kafka_)
     other = Other(kafka_, topics, group, PROTOCOLS[protocol]())
     reader = WAYS[way](kafka_, topics, group, PROTOCOLS[protocol](reads=True))
@@ -313,7 +319,7 @@ def bytes_of_ours(kafka_: Kafka, topic: str, records: int, way: str, protocol: s
             share = PARTITIONS * records * (change + 1) // (changes + 1)
             while len(read) < share:
                 read += reader.read(MANY)
-        return _bytes_until_all_are_read(kafka_, topic, records, reader, read)
+        return _bytes_until_all_are_read(kafka_, topic, records, reader, read, others)
     finally:
         other.leave()
         reader.close()
@@ -328,7 +334,11 @@ def _until(true: Callable[[], object], what: str, reader: Reader, read: Records)
             raise TimeoutError(f"not within {PATIENCE} s: {what}")
 
 
-def _bytes_until_all_are_read(kafka_: Kafka, topic: str, records: int, reader: Reader, read: Records) -> int:
+def _bytes_until_all_are_read(
+    kafka_: Kafka, topic: str, records: int, reader: Reader, read: Records, others: Collection[int]
+) -> int:
+    """The bytes that have arrived on all connections but `others`, which the process had before."""
+
     def kept() -> list[tuple[str, int, int]]:
         return [each for each in read if each[0] == topic]
 
@@ -339,6 +349,6 @@ def _bytes_until_all_are_read(kafka_: Kafka, topic: str, records: int, reader: R
             read += reader.read(MANY)
         if time.monotonic() > late:
             raise TimeoutError(f"{wanted - len(kept())} records were not read within {PATIENCE} s")
-    found = received(int(kafka_.bootstrap_servers.rpartition(":")[2]))
+    found = sum(arrived for own, arrived in received(_port(kafka_)).items() if own not in others)
     assert sorted(kept()) == [(topic, at, offset) for at in range(PARTITIONS) for offset in range(records)]
     return found

@@ -7,7 +7,9 @@ from support.server_side import history, planned, planned_by_kafka
 
 pytestmark = pytest.mark.needs("java")
 
-VERSIONS = [version for version in jars.versions() if not version.startswith("3.")]
+VERSIONS = [version for version in jars.versions() if not version.startswith("3.")] or [
+    jars.consumer_protocol_version()
+]
 # The seeds of the sample in tests/data are smaller. A test of 1,250 histories took two minutes beside other work.
 FIRST, HISTORIES, CHUNK = 1_000, 5_000, 625
 

@@ -15,6 +15,7 @@ import pytest
 from kafka_assignors import ClusterError, ServerSideGroup
 from kafka_assignors.cluster import ConsumerMember, Snapshot, read_snapshot
 from support.broker import unique
+from support.jars import consumer_protocol_version
 from support.server_side import Draw
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ def _wait_until_the_coordinator_knows(kafka: Kafka, topics: list[str]) -> None:
 @pytest.mark.timeout(900)
 def test_each_target_is_the_one_that_we_compute(start_kafka: Callable[..., ApacheKafka]) -> None:
     kafka = start_kafka(
+        consumer_protocol_version(),
         group_consumer_min_heartbeat_interval_ms=200,
         group_consumer_heartbeat_interval_ms=200,
         group_consumer_assignment_interval_ms=0,

@@ -81,10 +81,11 @@ def test_a_group_on_the_embedded_kafka_is_moved_and_back(embedded_kafka: Embedde
 
 
 @pytest.mark.timeout(400)
-def test_groups_of_each_strategy_are_moved_and_back(kafka_broker: Kafka) -> None:
+def test_groups_of_each_strategy_are_moved_and_back(consumer_protocol_kafka: Kafka) -> None:
     with ThreadPoolExecutor(len(STRATEGIES)) as pool:
         running = [
-            pool.submit(there_and_back, kafka_broker, name, each, mixed=True) for name, each in STRATEGIES.items()
+            pool.submit(there_and_back, consumer_protocol_kafka, name, each, mixed=True)
+            for name, each in STRATEGIES.items()
         ]
         said = [each.result() for each in running]
     assert len(said) == len(STRATEGIES)
@@ -124,16 +125,16 @@ IN_JAVA = {
 
 @pytest.mark.parametrize("strategy", IN_JAVA)
 def test_a_group_with_java_and_librdkafka_is_moved_and_back(
-    kafka_broker: Kafka, start_member: StartMember, trace: Trace, strategy: str
+    consumer_protocol_kafka: Kafka, start_member: StartMember, trace: Trace, strategy: str
 ) -> None:
-    topics = {kafka_broker.create_topic(unique("t"), 8): 8}
+    topics = {consumer_protocol_kafka.create_topic(unique("t"), 8): 8}
     further = {"assignor": f"org.apache.kafka.clients.consumer.{IN_JAVA[strategy]}"}
-    with MovingGroup(kafka_broker.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
+    with MovingGroup(consumer_protocol_kafka.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
         # The first member of a group leads until it leaves. Here it is ours, so that no assignment has user data.
         ours = group.our_confluent(strategy)
         group.settle()
         native = third(group, strategy)
-        java = start_member(JavaMember, "java", kafka_broker, group.group_id, **further)
+        java = start_member(JavaMember, "java", consumer_protocol_kafka, group.group_id, **further)
         java.subscribe(*topics)
 
         def by_java() -> Iterable[tuple[str, int]]:
@@ -155,7 +156,7 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
             group.stable()
             leave()
             group.settle(*([by_java] if java.alive else []))
-        modern = start_member(JavaMember, "java-new", kafka_broker, group.group_id, protocol="consumer")
+        modern = start_member(JavaMember, "java-new", consumer_protocol_kafka, group.group_id, protocol="consumer")
         modern.subscribe(*topics)
 
         def by_modern() -> Iterable[tuple[str, int]]:
@@ -185,9 +186,9 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group.check_records(*(("java",) if strategy == "cooperative-sticky" else ()))
 
 
-def test_a_leader_of_ours_clears_the_way_of_librdkafkas_cooperative_sticky(kafka_broker: Kafka) -> None:
-    topics = {kafka_broker.create_topic(unique("t"), 6): 6}
-    with MovingGroup(kafka_broker.bootstrap_servers, unique("blocked"), topics) as group:
+def test_a_leader_of_ours_clears_the_way_of_librdkafkas_cooperative_sticky(consumer_protocol_kafka: Kafka) -> None:
+    topics = {consumer_protocol_kafka.create_topic(unique("t"), 6): 6}
+    with MovingGroup(consumer_protocol_kafka.bootstrap_servers, unique("blocked"), topics) as group:
         natives = [group.librdkafka("cooperative-sticky")]
         group.settle()
         natives.append(group.librdkafka("cooperative-sticky"))

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from kafka_assignors.cli.app import app
 from kafka_assignors.cluster import list_groups
 from support.broker import Kafka, unique
-from support.jars import DEFAULT_VERSION, versions
+from support.jars import DEFAULT_VERSION, consumer_protocol_version
 from support.planned_group import standing_group
 from support.raw_group import NONE, RawMember
 from support.secured import USER, SecuredKafka
@@ -151,7 +151,7 @@ class _Guarded(SecuredKafka):
 
 @pytest.mark.needs("broker")
 def test_a_user_without_rights_is_told_which_one_is_missing(tmp_path: Path) -> None:
-    with _Guarded(tmp_path / "kafka", versions()[0]) as kafka:
+    with _Guarded(tmp_path / "kafka", consumer_protocol_version()) as kafka:
         topic, group_id = kafka.create_topic(unique("t"), 2), unique("g")
         settings = kafka.settings_of("SASL_PLAINTEXT", "PLAIN")
         address = str(settings.pop("bootstrap.servers"))
