@@ -235,7 +235,10 @@ class Other:
 
 
 def received(port: int) -> dict[int, int]:
-    """The bytes that have arrived on this process's open connections to a port, by the connection's own port. It needs Linux."""
+    """The bytes that have arrived on this process's open connections to a port, by each connection's own port.
+
+    It needs Linux.
+    """
     arrived = {}
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import uuid
 from contextlib import ExitStack
@@ -62,13 +63,16 @@ class Kafka:
         self.version = version
         self.replicas = replicas
         self._admin: AdminClient | None = None
+        self._making_admin = threading.Lock()
 
     @property
     def admin(self) -> AdminClient:
         """An admin client of confluent-kafka, which is not under test here."""
-        if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        return self._admin
+        # Without the lock, each of several threads makes a client; all but the last are destroyed with their requests.
+        with self._making_admin:
+            if self._admin is None:
+                self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+            return self._admin
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> str:
         """Create a topic and wait until the metadata shows it; returns its name."""
