@@ -322,7 +322,7 @@ NIGHTLY ?= nightly
 FUZZ := cd rust/fuzz && $(CARGO) +$(NIGHTLY) fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@targets=$$($(FUZZ) list --fuzz-dir .) || \
-	  { echo "make fuzz needs cargo-fuzz and a nightly compiler: cargo install cargo-fuzz; rustup toolchain install $(NIGHTLY)" >&2; exit 1; }; \
+	  { echo "make fuzz needs the $(NIGHTLY) compiler and the command cargo-fuzz, which crates.io has under that name" >&2; exit 1; }; \
 	for target in $$targets; do echo "=== fuzz: $$target"; \
 	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1) || exit 1; done
 
