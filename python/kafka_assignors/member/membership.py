@@ -360,7 +360,7 @@ class Member:
     def _tell_core(self, tell: Callable[[int], list[Any]]) -> None:
         with self._lock:
             self._actions.extend(tell(_milliseconds()))
-            self._lost, end = self._core.standing()
+            self._lost, end = self._core.session_state()
             self._session_end = float("inf") if end is None else end / 1000
 
     def _check_liveness(self) -> None:

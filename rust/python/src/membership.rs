@@ -566,7 +566,7 @@ impl Membership {
 
     /// Two values. Whether another member may own the member's partitions already: then the application must stop
     /// reading. And the time at which the session ends unless a response comes before; `None` without a session.
-    fn standing(&self, py: Python<'_>) -> (bool, Option<u64>) {
+    fn session_state(&self, py: Python<'_>) -> (bool, Option<u64>) {
         py.detach(|| either!(self.core(), member => (member.is_lost(), member.session_end())))
     }
 

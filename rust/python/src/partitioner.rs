@@ -17,7 +17,7 @@ use kafka_assignors_core::partitioner::{Chooser, Partitions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use cluster::{Asked, KnownTopics, refused};
+use cluster::{GivenTopic, KnownTopics, refused};
 use key::{Key, length, previous};
 use load::read_load;
 
@@ -49,14 +49,14 @@ impl<S: Chooser> Choices<S> {
     /// The explicit partition of a record, or the partition of its key, or a chosen one for a record of `size` bytes.
     fn partition(
         &self,
-        asked: &Asked<'_>,
+        asked: &GivenTopic<'_>,
         explicit: Option<&Bound<'_, PyAny>>,
         key: Option<&Key<'_>>,
         size: u64,
         new: impl FnOnce() -> S,
     ) -> PyResult<u32> {
         let explicit = explicit.map(key::partition).transpose()?;
-        let settled = |state: &S, partitions: &Partitions| match (explicit, key) {
+        let chosen = |state: &S, partitions: &Partitions| match (explicit, key) {
             (Some(explicit), _) => Some(partitions.explicit(asked.name(), explicit)),
             (None, Some(key)) => {
                 state.keyed();
@@ -64,12 +64,11 @@ impl<S: Chooser> Choices<S> {
             }
             (None, None) => state.peek(size).map(Ok),
         };
-        if let Some(partition) = self.topics.unchanged(asked, |state, partitions| settled(state, partitions)).flatten()
-        {
+        if let Some(partition) = self.topics.unchanged(asked, |state, partitions| chosen(state, partitions)).flatten() {
             return partition.map_err(refused);
         }
         let (state, partitions) = self.topics.know(asked, new)?;
-        match settled(&state, &partitions) {
+        match chosen(&state, &partitions) {
             Some(partition) => partition.map_err(refused),
             None => {
                 let mut random = self.random();
@@ -80,7 +79,7 @@ impl<S: Chooser> Choices<S> {
 
     /// Has no effect for a deleted topic. An error here would be raised by the client's `send`, which already reports
     /// the record's own error.
-    fn on_new_batch(&self, asked: &Asked<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
+    fn on_new_batch(&self, asked: &GivenTopic<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
         if self.topics.unchanged(asked, |state, _| state.keeps(previous)) == Some(true) {
             return Ok(());
         }
@@ -126,7 +125,7 @@ impl DefaultPartitioner {
     ) -> PyResult<u32> {
         let _ = (key, value, serialized_value);
         let key = Key::read(serialized_key)?;
-        self.choices.partition(&Asked::new(topic, cluster)?, partition, key.as_ref(), 0, Sticky::default)
+        self.choices.partition(&GivenTopic::new(topic, cluster)?, partition, key.as_ref(), 0, Sticky::default)
     }
 
     fn on_new_batch(
@@ -135,7 +134,7 @@ impl DefaultPartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
+        self.choices.on_new_batch(&GivenTopic::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
     }
 }
 
@@ -170,7 +169,7 @@ impl UniformStickyPartitioner {
         partition: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u32> {
         let _ = (key, serialized_key, value, serialized_value);
-        self.choices.partition(&Asked::new(topic, cluster)?, partition, None, 0, Sticky::default)
+        self.choices.partition(&GivenTopic::new(topic, cluster)?, partition, None, 0, Sticky::default)
     }
 
     fn on_new_batch(
@@ -179,7 +178,7 @@ impl UniformStickyPartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
+        self.choices.on_new_batch(&GivenTopic::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
     }
 }
 
@@ -231,7 +230,7 @@ impl AdaptivePartitioner {
     ) -> PyResult<u32> {
         let _ = (key, value);
         let key = Key::read(serialized_key)?;
-        let asked = Asked::new(topic, cluster)?;
+        let asked = GivenTopic::new(topic, cluster)?;
         let (_, ignore_keys) = self.options();
         let hashed = key.as_ref().filter(|_| !ignore_keys);
         let size = match (partition, hashed) {
@@ -250,7 +249,7 @@ impl AdaptivePartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, || self.new_topic())
+        self.choices.on_new_batch(&GivenTopic::new(topic, cluster)?, previous(prev_partition)?, || self.new_topic())
     }
 
     #[pyo3(signature = (topic, queue_lengths, unavailable))]
@@ -298,7 +297,7 @@ impl RoundRobinPartitioner {
         partition: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u32> {
         let _ = (key, serialized_key, value, serialized_value);
-        let asked = Asked::new(topic, cluster)?;
+        let asked = GivenTopic::new(topic, cluster)?;
         let explicit = partition.map(key::partition).transpose()?;
         let turn = |turn: &Arc<Turn>, partitions: &Partitions| {
             if let Some(explicit) = explicit {
@@ -324,7 +323,7 @@ impl RoundRobinPartitioner {
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let previous = previous(prev_partition)?;
-        let asked = Asked::new(topic, cluster)?;
+        let asked = GivenTopic::new(topic, cluster)?;
         let Some((turn, partitions)) = self.topics.know_if_there(&asked, Turn::default)? else { return Ok(()) };
         if let Ok(previous) = u32::try_from(previous) {
             self.repeats.note(this_thread(), &turn, previous);

@@ -171,7 +171,10 @@ impl Plan {
             certificate.is_optimal(),
             sticky.and_then(|sticky| sticky.limited).map(|limited| limited.to_string()),
             0,
-            Some((weighed.weights.given_share(certificate.worst), weighed.weights.given_share(certificate.bound))),
+            Some((
+                weighed.weights.given_relative_load(certificate.worst),
+                weighed.weights.given_relative_load(certificate.bound),
+            )),
         ))
     }
 }
@@ -381,7 +384,7 @@ impl Plan {
     fn worst_load(&self) -> Option<(f64, f64)> {
         let Weighed { weights, bound } = self.outcome.weighed.as_deref()?;
         let worst = weights.worst(&weights.loads(&self.outcome.target().owner));
-        Some((weights.given_share(worst), weights.given_share(bound.share)))
+        Some((weights.given_relative_load(worst), weights.given_relative_load(bound.least)))
     }
 
     /// Members whose metadata could not be read in full, each with the reason.

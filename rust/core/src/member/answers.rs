@@ -1,4 +1,4 @@
-//! Which step takes which answer, and what a lost connection means to a member of the classic protocol.
+//! Passes each response to the step that sent its request, and handles a lost connection, in the classic protocol.
 
 use super::connections::{Broken, Connection, Pending, Stamp};
 use super::event::Role;

@@ -88,7 +88,10 @@ impl Membership {
             return Ok(());
         };
         if !group.error_code.is_none() {
-            self.network.info(format!("cannot look at the group to see whether the plan fits: {}", group.error_code));
+            self.network.info(format!(
+                "DescribeGroups failed, so the plan could not be compared with the members' subscriptions: {}",
+                group.error_code
+            ));
             return Ok(());
         }
         if group.group_state == "Stable"

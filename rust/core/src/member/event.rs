@@ -245,7 +245,7 @@ pub struct PlanTopic {
 pub enum Level {
     /// For information.
     Info,
-    /// Somebody must act.
+    /// An operator or a developer must act.
     Warning,
 }
 
@@ -258,23 +258,23 @@ pub enum Action {
         conn: u64,
         /// -1 for a bootstrap server.
         node_id: i32,
-        /// Where.
+        /// The broker's host name.
         host: String,
-        /// Where.
+        /// The broker's port.
         port: i32,
-        /// What for.
+        /// The purpose of the connection.
         role: Role,
     },
     /// Send these bytes, a whole frame with its length.
     Send {
-        /// On which connection.
+        /// The number of the connection.
         conn: u64,
         /// The bytes.
         bytes: Vec<u8>,
     },
     /// Close a connection, or stop opening it. The member ignores later events of this connection.
     Close {
-        /// Which.
+        /// The number of the connection.
         conn: u64,
         /// For logs.
         reason: String,
@@ -302,7 +302,7 @@ pub enum Action {
     },
     /// The result of a commit.
     CommitDone {
-        /// Of the event.
+        /// The `id` of the event.
         id: u64,
         /// Success, or why none of it was committed.
         code: ErrorCode,
@@ -313,7 +313,7 @@ pub enum Action {
     },
     /// The result of a fetch of committed offsets.
     OffsetsFetched {
-        /// Of the event.
+        /// The `id` of the event.
         id: u64,
         /// Success, or why there is nothing.
         code: ErrorCode,
@@ -354,9 +354,9 @@ pub enum Action {
     },
     /// For the log.
     Log {
-        /// How urgent.
+        /// The level.
         level: Level,
-        /// What.
+        /// The text.
         message: String,
     },
     /// The member is closed. No action follows.

@@ -4,7 +4,7 @@ use super::Progress;
 use super::connections::{Broken, Connection, Pending, Stamp};
 use super::discovery::{Bootstrap, FIND_COORDINATOR};
 use super::event::Action;
-use super::network::{Asked, NetworkClient};
+use super::network::{NetworkClient, SendOutcome};
 use crate::protocol::{ApiKey, Body, ErrorCode, RequestHeader};
 
 /// A member as a state machine. The member of each protocol implements its own reaction to a failure, an answer or a lost
@@ -91,11 +91,11 @@ pub(super) trait Machine: Sized + 'static {
     fn ask<B: Body>(&mut self, conn: u64, body: &B, most: i16, deadline: u64) -> bool {
         let stamp = self.stamp();
         let asked = self.network().ask(conn, body, most, stamp, deadline);
-        if asked == Asked::NoVersion {
+        if asked == SendOutcome::NoVersion {
             let message = self.no_version(B::KEY, most);
             self.end(ErrorCode::UNSUPPORTED_VERSION, &message);
         }
-        asked == Asked::Sent
+        asked == SendOutcome::Sent
     }
 
     /// Closes the connections whose time is over, and those to a former coordinator once nothing is unanswered on them.

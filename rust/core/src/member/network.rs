@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// Whether a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum SendOutcome {
     /// The request waits for its answer.
     Sent,
     /// There is no version that both sides speak.
@@ -107,17 +107,17 @@ impl NetworkClient {
     }
 
     /// Sends a request in the newest version that both sides speak, up to `most`.
-    pub(super) fn ask<B: Body>(&mut self, conn: u64, body: &B, most: i16, stamp: Stamp, deadline: u64) -> Asked {
-        let Some(version) = self.version(conn, B::KEY, most) else { return Asked::NoVersion };
+    pub(super) fn ask<B: Body>(&mut self, conn: u64, body: &B, most: i16, stamp: Stamp, deadline: u64) -> SendOutcome {
+        let Some(version) = self.version(conn, B::KEY, most) else { return SendOutcome::NoVersion };
         let client_id = self.config.client_id.as_deref();
         match self.connections.ask(conn, version, client_id, body, (stamp, self.now, deadline)) {
             Ok(bytes) => {
                 self.actions.push(Action::Send { conn, bytes });
-                Asked::Sent
+                SendOutcome::Sent
             }
             Err(error) => {
                 self.warn(format!("{} has no form in the protocol: {error}", B::KEY.name()));
-                Asked::NoForm
+                SendOutcome::NoForm
             }
         }
     }

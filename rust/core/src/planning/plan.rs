@@ -1,4 +1,4 @@
-//! The result of every strategy: an owner for each partition, and what the plan was made from. Nothing here plans.
+//! The result of every strategy: an owner for each partition, the owners before, and restrictions or weights. Nothing here plans.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ impl Numbers {
     }
 }
 
-/// A plan and what it was made from.
+/// A plan, the owners before it, and the restrictions or weights under which it was made.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The partitions that are handed out now.

@@ -20,35 +20,38 @@ use crate::planning::subscribers::Subscribers;
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);
     let subscribers = Subscribers::new(group);
-    let lineups = subscribers.in_java_order(group);
+    let in_order = subscribers.in_java_order(group);
     let mut matcher = Matcher::new(group);
     // Topics with subscribers, by their set of subscribers and their partition count.
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for topic in 0..group.topics().len() as u32 {
         let set = subscribers.set_of[topic as usize];
-        if !lineups.row(set).is_empty() && group.topics().count(topic) > 0 {
+        if set != NONE {
             alike.entry((set, group.topics().count(topic))).or_default().push(topic);
         }
     }
     let informative: Vec<bool> = (0..group.topics().len() as u32)
-        .map(|topic| matcher.informative(topic, lineups.row(subscribers.set_of[topic as usize])))
+        .map(|topic| match subscribers.set_of[topic as usize] {
+            NONE => false,
+            set => matcher.informative(topic, in_order.row(set)),
+        })
         .collect();
     let rack_aware = informative.contains(&true);
     for ((set, count), topics) in alike {
-        let lineup = lineups.row(set);
+        let subscribers = in_order.row(set);
         if rack_aware && topics.len() > 1 {
-            let mut counts = TopicCounts::new(group, lineup, count);
-            matcher.match_together(&topics, lineup, &mut counts, &mut plan.owner);
+            let mut counts = TopicCounts::new(group, subscribers, count);
+            matcher.match_together(&topics, subscribers, &mut counts, &mut plan.owner);
             for topic in topics {
-                counts.clone().lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+                counts.clone().lay_runs(subscribers, matcher.owners(topic, &mut plan.owner));
             }
         } else {
             for topic in topics {
-                let mut counts = TopicCounts::new(group, lineup, count);
+                let mut counts = TopicCounts::new(group, subscribers, count);
                 if informative[topic as usize] {
-                    matcher.match_alone(topic, lineup, &mut counts, &mut plan.owner);
+                    matcher.match_alone(topic, subscribers, &mut counts, &mut plan.owner);
                 }
-                counts.lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+                counts.lay_runs(subscribers, matcher.owners(topic, &mut plan.owner));
             }
         }
     }
@@ -62,15 +65,15 @@ struct TopicCounts {
     each: u32,
     /// The number of subscribers that may get one more.
     extra: u32,
-    /// By place in the lineup, the partitions that members got before the runs are laid; empty as long as no member got any.
+    /// By subscriber, in order, the partitions that members got before the runs are laid; empty as long as no member got any.
     got: Vec<u32>,
 }
 
 impl TopicCounts {
-    fn new(group: &Group, lineup: &[u32], count: u32) -> Self {
-        debug_assert!(lineup.len() <= group.members());
-        let subscribers = lineup.len() as u32;
-        Self { each: count / subscribers, extra: count % subscribers, got: Vec::new() }
+    fn new(group: &Group, subscribers: &[u32], count: u32) -> Self {
+        debug_assert!(subscribers.len() <= group.members());
+        let members = subscribers.len() as u32;
+        Self { each: count / members, extra: count % members, got: Vec::new() }
     }
 
     fn got(&self, place: usize) -> u32 {
@@ -82,8 +85,8 @@ impl TopicCounts {
         (self.each + u32::from(self.extra > 0)).saturating_sub(self.got(place))
     }
 
-    fn take(&mut self, place: usize, lineup: &[u32], count: u32) {
-        self.got.resize(lineup.len(), 0);
+    fn take(&mut self, place: usize, subscribers: &[u32], count: u32) {
+        self.got.resize(subscribers.len(), 0);
         self.got[place] += count;
         if count > 0 && self.got[place] > self.each {
             self.extra -= 1;
@@ -91,9 +94,9 @@ impl TopicCounts {
     }
 
     /// Gives the free partitions to the members in turn, to each as many as it may still get.
-    fn lay_runs(&mut self, lineup: &[u32], owners: &mut [u32]) {
+    fn lay_runs(&mut self, subscribers: &[u32], owners: &mut [u32]) {
         let mut free = owners.iter_mut().filter(|owner| **owner == NONE).peekable();
-        for (place, &member) in lineup.iter().enumerate() {
+        for (place, &member) in subscribers.iter().enumerate() {
             if free.peek().is_none() {
                 break;
             }
@@ -111,7 +114,7 @@ impl TopicCounts {
 /// Finds partitions on members' racks. Holds scratch space that is indexed by rack.
 struct Matcher<'a> {
     group: &'a Group,
-    /// By rack, and at the end for members without a rack: places in a lineup or partitions, in order.
+    /// By rack, and at the end for members without a rack: places of subscribers, or partitions, in order.
     lists: Vec<Vec<u32>>,
     /// By rack as above, how many entries of the list are done.
     heads: Vec<usize>,
@@ -142,9 +145,9 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether racks make a difference for the topic.
-    fn informative(&mut self, topic: u32, lineup: &[u32]) -> bool {
+    fn informative(&mut self, topic: u32, subscribers: &[u32]) -> bool {
         let partitions = self.group.topics().range(topic);
-        if self.group.topics().racks().of_partition.is_empty() || lineup.is_empty() {
+        if self.group.topics().racks().of_partition.is_empty() {
             return false;
         }
         let mut all = Vec::new();
@@ -156,7 +159,7 @@ impl<'a> Matcher<'a> {
                 }
             }
         }
-        let home = lineup.iter().any(|&member| self.seen.get(self.rack(member)) == Some(&1));
+        let home = subscribers.iter().any(|&member| self.seen.get(self.rack(member)) == Some(&1));
         let uneven = partitions.into_iter().any(|partition| self.racks_of(partition).len() != all.len());
         for rack in all {
             self.seen[rack as usize] = 0;
@@ -165,7 +168,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Each member in turn gets the first partitions on its rack.
-    fn match_alone(&mut self, topic: u32, lineup: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
+    fn match_alone(&mut self, topic: u32, subscribers: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
         let nowhere = self.seen.len();
         for partition in self.group.topics().range(topic) {
             for &rack in self.racks_of(partition) {
@@ -173,7 +176,7 @@ impl<'a> Matcher<'a> {
             }
             self.lists[nowhere].push(partition);
         }
-        for (place, &member) in lineup.iter().enumerate() {
+        for (place, &member) in subscribers.iter().enumerate() {
             let rack = self.rack(member);
             let room = counts.room(place);
             let mut count = 0;
@@ -185,7 +188,7 @@ impl<'a> Matcher<'a> {
                     count += 1;
                 }
             }
-            counts.take(place, lineup, count);
+            counts.take(place, subscribers, count);
         }
         for partition in self.group.topics().range(topic) {
             for &rack in self.racks_of(partition) {
@@ -196,12 +199,12 @@ impl<'a> Matcher<'a> {
     }
 
     /// Each partition number in turn goes to the first member with room that is on a rack of that number in every topic.
-    fn match_together(&mut self, topics: &[u32], lineup: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
+    fn match_together(&mut self, topics: &[u32], subscribers: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
         let nowhere = self.seen.len();
-        if lineup.iter().all(|&member| self.rack(member) == nowhere) {
+        if subscribers.iter().all(|&member| self.rack(member) == nowhere) {
             return;
         }
-        for (place, &member) in (0u32..).zip(lineup) {
+        for (place, &member) in (0u32..).zip(subscribers) {
             let rack = self.rack(member);
             self.lists[rack].push(place);
         }
@@ -225,13 +228,13 @@ impl<'a> Matcher<'a> {
             }
             let best = common.iter().filter_map(|&rack| self.first_with_room(rack, counts)).min();
             if let Some(place) = best {
-                counts.take(place as usize, lineup, 1);
+                counts.take(place as usize, subscribers, 1);
                 for &topic in topics {
-                    owner[(self.group.topics().range(topic).start + number) as usize] = lineup[place as usize];
+                    owner[(self.group.topics().range(topic).start + number) as usize] = subscribers[place as usize];
                 }
             }
         }
-        for &member in lineup {
+        for &member in subscribers {
             let rack = self.rack(member);
             self.forget(rack);
         }

@@ -11,7 +11,7 @@ use crate::planning::subscribers::{Subscribers, java_order};
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);
     let subscribers = Subscribers::new(group);
-    let lineups = subscribers.in_java_order(group);
+    let in_order = subscribers.in_java_order(group);
     let mut rank = vec![NONE; group.members()];
     for (place, &member) in (0u32..).zip(&java_order(group)) {
         rank[member as usize] = place;
@@ -20,14 +20,15 @@ pub fn assign(group: &Group) -> Plan {
     // search.
     let mut turn = 0;
     for topic in 0..group.topics().len() as u32 {
-        let lineup = lineups.row(subscribers.set_of[topic as usize]);
-        if lineup.is_empty() {
+        let set = subscribers.set_of[topic as usize];
+        if set == NONE {
             continue;
         }
-        let first = lineup.partition_point(|&member| rank[member as usize] < turn);
+        let subscribers = in_order.row(set);
+        let first = subscribers.partition_point(|&member| rank[member as usize] < turn);
         let range = group.topics().range(topic);
         let owners = &mut plan.owner[range.start as usize..range.end as usize];
-        for (owner, &member) in owners.iter_mut().zip(lineup.iter().cycle().skip(first)) {
+        for (owner, &member) in owners.iter_mut().zip(subscribers.iter().cycle().skip(first)) {
             *owner = member;
             turn = rank[member as usize] + 1;
         }

@@ -1,56 +1,108 @@
 //! The subscribers of topics, once for all topics with the same subscribers.
 
-use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 
-use crate::planning::group::{Csr, Group};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
-/// Topics by their set of subscribers. Each member has one subscription, so a set of subscribers is a set of subscriptions that
-/// some member has.
+use crate::planning::group::{Csr, Group, NONE};
+
+/// The sets of subscribers of topics. Each member has one subscription, so a set of subscribers is a set of subscriptions that
+/// some member has. The sets are numbered in order of their first topic.
 pub(crate) struct Subscribers {
-    /// By topic, the row of `sets`.
-    pub(crate) set_of: Vec<u32>,
-    /// The distinct sets: rows of subscription ids, ascending. A topic without subscribers has the empty row.
-    pub(crate) sets: Csr,
     /// By subscription, its members, ascending.
     pub(crate) members: Csr,
+    /// Whether each subscription is that of exactly one member.
+    alone: bool,
+    /// By topic, its set; [`NONE`] for a topic without partitions or subscribers.
+    pub(crate) set_of: Vec<u32>,
+    /// Topic to the subscriptions that have it, ascending.
+    by_topic: Csr,
+    /// By set, the first topic that has it.
+    first_topic: Vec<u32>,
+    /// By set, the number of its members.
+    pub(crate) sizes: Vec<u32>,
 }
 
 impl Subscribers {
-    /// O(subscription entries of the distinct subscriptions), times the logarithm of the number of sets.
+    /// O(subscription entries of the distinct subscriptions).
     pub(crate) fn new(group: &Group) -> Self {
+        let topics = group.topics();
         let members = Csr::group_by(group.subscription_of(), group.subscriptions().len());
-        let by_topic = group.subscriptions().transpose(group.topics().len());
-        let mut used = Csr::new();
-        let mut row = Vec::new();
-        for subscriptions in by_topic.rows() {
-            row.clear();
-            row.extend(subscriptions.iter().copied().filter(|&subscription| !members.row(subscription).is_empty()));
-            used.push_row(&row);
+        let unused = members.rows().any(<[u32]>::is_empty);
+        let alone = !unused && group.members() == group.subscriptions().len();
+        let by_topic = if unused {
+            // A subscription that no member has adds no subscribers.
+            let mut used = Csr::new();
+            for (row, members) in group.subscriptions().rows().zip(members.rows()) {
+                used.push_row(if members.is_empty() { &[] } else { row });
+            }
+            used.transpose(topics.len())
+        } else {
+            group.subscriptions().transpose(topics.len())
+        };
+        let mut known: HashTable<u32> = HashTable::with_capacity(topics.len());
+        let mut first_topic: Vec<u32> = Vec::new();
+        let hash = |row: &[u32]| FxBuildHasher.hash_one(row);
+        let mut set_of = vec![NONE; topics.len()];
+        for (topic, row) in (0u32..).zip(by_topic.rows()) {
+            if row.is_empty() || topics.range(topic).is_empty() {
+                continue;
+            }
+            let of_set = |set: u32| by_topic.row(first_topic[set as usize]);
+            let hashed = hash(row);
+            if let Some(&set) = known.find(hashed, |&set| of_set(set) == row) {
+                set_of[topic as usize] = set;
+            } else {
+                let set = first_topic.len() as u32;
+                known.insert_unique(hashed, set, |&set| hash(of_set(set)));
+                first_topic.push(topic);
+                set_of[topic as usize] = set;
+            }
         }
+        let size = |row: &[u32]| row.iter().map(|&subscription| members.row(subscription).len() as u32).sum();
+        let rows = first_topic.iter().map(|&topic| by_topic.row(topic));
+        let sizes = if alone { rows.map(|row| row.len() as u32).collect() } else { rows.map(size).collect() };
+        Self { members, alone, set_of, by_topic, first_topic, sizes }
+    }
+
+    /// The number of sets.
+    pub(crate) fn len(&self) -> usize {
+        self.first_topic.len()
+    }
+
+    /// A set as its subscriptions, ascending.
+    pub(crate) fn subscriptions(&self, set: u32) -> &[u32] {
+        self.by_topic.row(self.first_topic[set as usize])
+    }
+
+    /// All sets as subscriptions. O(subscription entries of the distinct subscriptions).
+    pub(crate) fn sets(&self) -> Csr {
         let mut sets = Csr::new();
-        let mut known = BTreeMap::new();
-        let mut set_of = Vec::with_capacity(group.topics().len());
-        for subscriptions in used.rows() {
-            let id = *known.entry(subscriptions).or_insert_with(|| {
-                sets.push_row(subscriptions);
-                sets.len() as u32 - 1
-            });
-            set_of.push(id);
+        (0..self.len() as u32).for_each(|set| sets.push_row(self.subscriptions(set)));
+        sets
+    }
+
+    /// Puts the members of a set into `into`, ascending.
+    pub(crate) fn put_members(&self, set: u32, into: &mut Vec<u32>) {
+        into.clear();
+        let subscriptions = self.subscriptions(set);
+        if self.alone {
+            let member_of = self.members.items();
+            into.extend(subscriptions.iter().map(|&subscription| member_of[subscription as usize]));
+        } else {
+            for &subscription in subscriptions {
+                into.extend_from_slice(self.members.row(subscription));
+            }
         }
-        Self { set_of, sets, members }
+        if !into.is_sorted() {
+            into.sort_unstable();
+        }
     }
 
     /// By set, its members in ascending order. O(subscription entries of all members), times a logarithm for sorting.
     pub(crate) fn by_id(&self) -> Csr {
-        let mut lineups = Csr::new();
-        let mut lineup: Vec<u32> = Vec::new();
-        for subscriptions in self.sets.rows() {
-            lineup.clear();
-            lineup.extend(subscriptions.iter().flat_map(|&subscription| self.members.row(subscription)));
-            lineup.sort_unstable();
-            lineups.push_row(&lineup);
-        }
-        lineups
+        self.each_sorted(|_| {})
     }
 
     /// By set, its members in the order in which Kafka's range and round-robin assignors go through them; see
@@ -61,15 +113,17 @@ impl Subscribers {
         for (place, &member) in (0u32..).zip(&order) {
             rank[member as usize] = place;
         }
-        let mut lineups = Csr::new();
-        let mut lineup: Vec<u32> = Vec::new();
-        for subscriptions in self.sets.rows() {
-            lineup.clear();
-            lineup.extend(subscriptions.iter().flat_map(|&subscription| self.members.row(subscription)));
-            lineup.sort_unstable_by_key(|&member| rank[member as usize]);
-            lineups.push_row(&lineup);
+        self.each_sorted(|members| members.sort_unstable_by_key(|&member| rank[member as usize]))
+    }
+
+    fn each_sorted(&self, sort: impl Fn(&mut [u32])) -> Csr {
+        let (mut sorted, mut members) = (Csr::new(), Vec::new());
+        for set in 0..self.len() as u32 {
+            self.put_members(set, &mut members);
+            sort(&mut members);
+            sorted.push_row(&members);
         }
-        lineups
+        sorted
     }
 }
 

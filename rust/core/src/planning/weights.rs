@@ -16,7 +16,7 @@ const CAPACITY_UNIT: f64 = 1e3;
 /// The least and the largest capacity of a member.
 pub const CAPACITIES: (f64, f64) = (1e-3, 1e6);
 /// Tolerances are counted in ten thousandths.
-const TOLERANCE_UNIT: u64 = 10_000;
+pub const TOLERANCE_UNIT: u64 = 10_000;
 /// The largest tolerance.
 pub const MOST_TOLERANCE: f64 = 10.0;
 
@@ -46,38 +46,38 @@ pub enum WeightsError {
 
 /// A load relative to the capacity that carries it. Compared exactly, as fractions.
 #[derive(Debug, Clone, Copy)]
-pub struct Share {
+pub struct RelativeLoad {
     /// The load.
     pub load: u64,
     /// The capacity; not 0.
     pub capacity: u64,
 }
 
-impl Share {
+impl RelativeLoad {
     /// No load.
     pub const ZERO: Self = Self { load: 0, capacity: 1 };
 }
 
-impl Ord for Share {
+impl Ord for RelativeLoad {
     fn cmp(&self, other: &Self) -> Ordering {
         let cross = |load: u64, capacity: u64| u128::from(load) * u128::from(capacity);
         cross(self.load, other.capacity).cmp(&cross(other.load, self.capacity))
     }
 }
 
-impl PartialOrd for Share {
+impl PartialOrd for RelativeLoad {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Share {
+impl PartialEq for RelativeLoad {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Share {}
+impl Eq for RelativeLoad {}
 
 /// The weights of a group's partitions and the capacities of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,8 +147,8 @@ impl Weights {
 
     /// The load of a member that has this weight, relative to its capacity.
     #[must_use]
-    pub fn share(&self, member: u32, load: u64) -> Share {
-        Share { load, capacity: self.capacity[member as usize] }
+    pub fn relative_load(&self, member: u32, load: u64) -> RelativeLoad {
+        RelativeLoad { load, capacity: self.capacity[member as usize] }
     }
 
     /// Whether all the given weights were 0. Then every partition weighs 1.
@@ -157,13 +157,10 @@ impl Weights {
         self.counts
     }
 
-    /// The most that each member may have if no relative load may exceed `share`, plus the tolerance if `tolerant`.
+    /// By how much a load may exceed the least possible one, in parts of [`TOLERANCE_UNIT`].
     #[must_use]
-    pub fn room(&self, share: Share, tolerant: bool) -> Vec<u64> {
-        let tolerance = u128::from(TOLERANCE_UNIT + if tolerant { self.tolerance } else { 0 });
-        let (load, per) = (u128::from(share.load) * tolerance, u128::from(share.capacity) * u128::from(TOLERANCE_UNIT));
-        let room = |&capacity: &u64| u64::try_from(load * u128::from(capacity) / per).unwrap_or(u64::MAX);
-        self.capacity.iter().map(room).collect()
+    pub fn tolerance(&self) -> u64 {
+        self.tolerance
     }
 
     /// By member, the weight of the partitions that it has. O(partitions).
@@ -181,8 +178,8 @@ impl Weights {
 
     /// The largest relative load, of the loads by member.
     #[must_use]
-    pub fn worst(&self, loads: &[u64]) -> Share {
-        (0u32..).zip(loads).map(|(member, &load)| self.share(member, load)).max().unwrap_or(Share::ZERO)
+    pub fn worst(&self, loads: &[u64]) -> RelativeLoad {
+        (0u32..).zip(loads).map(|(member, &load)| self.relative_load(member, load)).max().unwrap_or(RelativeLoad::ZERO)
     }
 
     /// A load in the unit of the given weights.
@@ -193,8 +190,8 @@ impl Weights {
 
     /// A relative load in the units of the given weights and capacities.
     #[must_use]
-    pub fn given_share(&self, share: Share) -> f64 {
-        self.given_load(share.load) / (share.capacity as f64 / CAPACITY_UNIT)
+    pub fn given_relative_load(&self, relative: RelativeLoad) -> f64 {
+        self.given_load(relative.load) / (relative.capacity as f64 / CAPACITY_UNIT)
     }
 }
 
@@ -280,12 +277,12 @@ pub enum LoadProof {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadBound {
     /// The bound.
-    pub share: Share,
+    pub least: RelativeLoad,
     /// Its proof.
     pub proof: LoadProof,
 }
 
-/// What a weighted plan was made from.
+/// The weights of a weighted plan, and the bound of its loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weighed {
     /// Weights and capacities.
@@ -311,8 +308,8 @@ mod tests {
         }
         let exact = Weights::new(&[7.0, 1e9, 123_456.0], &[1.0, 0.5], 0.0).expect("weights");
         assert_eq!(exact.given_load(exact.loads(&[0, 0, 0])[0]), 1_000_123_463.0);
-        assert_eq!(exact.given_share(exact.worst(&exact.loads(&[0, 0, 1]))), 1_000_000_007.0);
-        assert_eq!(exact.given_share(exact.worst(&exact.loads(&[0, 1, 0]))), 2e9);
+        assert_eq!(exact.given_relative_load(exact.worst(&exact.loads(&[0, 0, 1]))), 1_000_000_007.0);
+        assert_eq!(exact.given_relative_load(exact.worst(&exact.loads(&[0, 1, 0]))), 2e9);
     }
 
     #[test]
@@ -344,15 +341,5 @@ mod tests {
         }
         let counts = Weights::new(&[0.0, 0.0], &[1.0], 0.1).expect("counts");
         assert!(counts.are_counts() && counts.of_partitions() == [1, 1]);
-    }
-
-    #[test]
-    fn room_is_what_a_share_leaves_to_each_member() {
-        let weights = Weights::new(&[8.0, 1.0], &[1.0, 2.0, 0.5], 0.25).expect("weights");
-        let eight = weights.of(0);
-        let share = Share { load: eight, capacity: 1_000 };
-        assert_eq!(weights.room(share, false), [eight, 2 * eight, eight / 2]);
-        assert_eq!(weights.room(share, true), [eight / 4 * 5, eight / 2 * 5, eight / 8 * 5]);
-        assert_eq!(weights.room(Share::ZERO, true), [0, 0, 0]);
     }
 }

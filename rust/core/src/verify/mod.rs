@@ -207,7 +207,7 @@ fn certify(
     })
 }
 
-/// Verifies a plan and what it was made from: plan, target and ownership are those of the outcome. The claims in `group` are
+/// Verifies the plan, the target and the ownership of an outcome. The claims in `group` are
 /// settled again, with the generation that was being formed, where it is known. The reasons for partitions without an owner are
 /// derived again. Both are compared with those of the outcome.
 ///

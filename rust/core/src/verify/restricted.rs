@@ -1,9 +1,10 @@
 //! The sticky plan under restrictions: as good as the best one under the same restrictions?
 //!
-//! The restrictions as they were given decide whether the plan keeps them. The bounds are those of the narrowed group: its
-//! subscriptions stand for the restrictions, and its last member, *nobody*, has the partitions for which the others have no
-//! room; see [`crate::planning::restrictions`]. No chain leads from *nobody* to a member with room, so no plan gives away more
-//! partitions.
+//! The restrictions as they were given decide whether the plan keeps them. The bounds are those of a group that is made here
+//! from the group and its restrictions ([`Unrestricted`]): a member subscribes to the partitions that it may have, and the last
+//! member, *nobody*, has the partitions for which the others have no room. No chain leads from *nobody* to a member with room,
+//! so no plan gives away more partitions. The solver makes such a group, too, with other code: a member that one of the two
+//! forgets is noticed.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,14 @@ use super::{
     name, subscribed_topics,
 };
 use crate::planning::budget::{Goal, Limit};
-use crate::planning::group::{Group, NONE};
+use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
 use crate::planning::objective::{Objective, Rules};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::{Outcome, Plan, UnassignedReason};
 use crate::planning::restrictions::Restrictions;
 use crate::planning::score::balance_score;
 
-/// Verifies a plan under restrictions, and what it was made from. Racks do not count.
+/// Verifies a plan under restrictions, its ownership, and the reasons of partitions without an owner. Racks do not count.
 ///
 /// # Errors
 /// As [`super::verify_outcome`]; also a partition that goes to a member that may not have it, a member with more than it may
@@ -50,14 +51,13 @@ pub fn verify_restricted(
     }
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
 
-    let narrowed = restrictions.narrow(group, ownership);
-    let spare = |member: u32| if member == NONE { narrowed.nobody.unwrap_or(NONE) } else { member };
-    let start = narrowed.partition_of.iter().map(|&partition| spare(plan.owner[partition as usize]));
-    let start = Plan { owner: start.collect() };
-    let owned = Ownership { owner: narrowed.owner.clone(), held: Vec::new() };
-    let mut scratch = ScratchPlan::of_plan(&narrowed.group, &owned, objective, false, &start);
-    scratch.most = narrowed.capacity.iter().copied().map(u64::from).collect();
-    scratch.nobody = narrowed.nobody;
+    let Unrestricted { group, partition_of, owner, most, nobody } = Unrestricted::new(group, restrictions, ownership);
+    let spare = |member: u32| if member == NONE { nobody.unwrap_or(NONE) } else { member };
+    let start = Plan { owner: partition_of.iter().map(|&at| spare(plan.owner[at as usize])).collect() };
+    let owned = Ownership { owner, held: Vec::new() };
+    let mut scratch = ScratchPlan::of_plan(&group, &owned, objective, false, &start);
+    scratch.most = most;
+    scratch.nobody = nobody;
     let given = scratch.left_out();
 
     let budget = limit.budget(STEPS + STEPS_PER_ARC * scratch.size());
@@ -89,6 +89,82 @@ pub fn verify_restricted(
         Err((_, Stop::TooFar)) => return Err(PlanFault::Unproven { what: "patience" }),
     }
     Ok(certificate)
+}
+
+/// A group without restrictions that has the same plans: the partitions that the same members may have are one topic.
+struct Unrestricted {
+    group: Group,
+    /// By flat partition, that of the restricted group.
+    partition_of: Vec<u32>,
+    /// By flat partition, the owner so far, if it may keep the partition.
+    owner: Vec<u32>,
+    /// By member, the most partitions that it may have. Empty where no member has a limit.
+    most: Vec<u64>,
+    /// The member *nobody*, where members have a limit. It may have every partition.
+    nobody: Option<u32>,
+}
+
+impl Unrestricted {
+    /// O(partitions + subscription entries + members of the sets, each times a logarithm).
+    fn new(group: &Group, restrictions: &Restrictions, ownership: &Ownership) -> Self {
+        let members = group.members() as u32;
+        let alike = alike(group, restrictions);
+        let names: Vec<String> = (0..alike.len()).map(|topic| format!("{topic:010}")).collect();
+        let specs = names.iter().zip(alike.values()).map(|(name, partitions)| TopicSpec {
+            name,
+            partitions: partitions.len() as i64,
+            racks: None,
+        });
+        // The names ascend, and there are as many partitions as before.
+        let mut builder = GroupBuilder::new(Topics::new(specs.collect()).expect("topics of parts of topics"));
+        let mut topics_of = vec![Vec::new(); group.members()];
+        for (topic, able) in (0u32..).zip(alike.keys()) {
+            able.iter().for_each(|&member| topics_of[member as usize].push(topic));
+        }
+        let limited = (0..members).any(|member| restrictions.most(member) < u32::MAX);
+        let nobody = limited.then_some(members);
+        let mut most = Vec::new();
+        if limited {
+            topics_of.push((0..alike.len() as u32).collect());
+            most = (0..members).map(|member| u64::from(restrictions.most(member))).chain([u64::MAX]).collect();
+        }
+        for (member, topics) in topics_of.iter().enumerate() {
+            let subscription = builder.subscription(topics);
+            builder.member(&format!("{member:010}"), subscription).finish();
+        }
+        let mut owner = Vec::with_capacity(group.topics().partitions());
+        for (able, partitions) in &alike {
+            let before = partitions.iter().map(|&partition| ownership.owner[partition as usize]);
+            owner.extend(before.map(|owner| if able.binary_search(&owner).is_ok() { owner } else { NONE }));
+        }
+        let partition_of = alike.into_values().flatten().collect();
+        Self { group: builder.finish(), partition_of, owner, most, nobody }
+    }
+}
+
+/// By the members that may have them, ascending, the partitions of the group.
+fn alike(group: &Group, restrictions: &Restrictions) -> BTreeMap<Vec<u32>, Vec<u32>> {
+    let mut subscribers = vec![Vec::new(); group.topics().len()];
+    for member in 0..group.members() as u32 {
+        group.subscription(member).iter().for_each(|&topic| subscribers[topic as usize].push(member));
+    }
+    let mut alike: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+    for (topic, subscribers) in (0u32..).zip(subscribers) {
+        let mut by_set: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for partition in group.topics().range(topic) {
+            by_set.entry(restrictions.set(partition)).or_default().push(partition);
+        }
+        for (set, partitions) in by_set {
+            let able = if set == NONE {
+                subscribers.clone()
+            } else {
+                let of_set = restrictions.sets.row(set).iter().copied();
+                of_set.filter(|&member| group.subscribes(member, topic)).collect()
+            };
+            alike.entry(able).or_default().extend(partitions);
+        }
+    }
+    alike
 }
 
 /// Whether no subscriber may have the partition.

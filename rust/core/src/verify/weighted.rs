@@ -10,16 +10,16 @@ use super::{
 use crate::planning::budget::Limit;
 use crate::planning::group::{Group, NONE};
 use crate::planning::objective::{Objective, Rules};
-use crate::planning::plan::Outcome;
-use crate::planning::weights::{LoadBound, LoadProof, Share, Weighed, Weights};
+use crate::planning::plan::{Outcome, Plan};
+use crate::planning::weights::{LoadBound, LoadProof, RelativeLoad, TOLERANCE_UNIT, Weighed, Weights};
 
 /// The measures of a valid weighted plan; for a cooperative plan, those of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadCertificate {
     /// The largest load of a member relative to its capacity.
-    pub worst: Share,
+    pub worst: RelativeLoad,
     /// A lower bound of the worst load: no complete plan of the group has a lower one.
-    pub bound: Share,
+    pub bound: RelativeLoad,
     /// Whether the worst load is within the tolerance above the bound.
     pub tolerable: bool,
     /// Partitions that stay with the member that owned them.
@@ -44,7 +44,7 @@ impl LoadCertificate {
     }
 }
 
-/// Verifies a weighted plan, and what it was made from; `cooperative` if a partition waits until its holder has revoked it.
+/// Verifies a weighted plan, its ownership, and the bound of its loads; `cooperative` if a partition waits until its holder has revoked it.
 /// `forming` is the generation that was being formed, where it is known.
 ///
 /// # Errors
@@ -81,12 +81,16 @@ pub fn verify_weighted(
     }
     check_bound(group, weights, bound)?;
 
-    let loads = weights.loads(&target.owner);
-    let worst = weights.worst(&loads);
-    if worst < bound.share {
+    let loads = loads(group, weights, target);
+    let worst = (0u32..)
+        .zip(&loads)
+        .map(|(member, &load)| weights.relative_load(member, load))
+        .max()
+        .unwrap_or(RelativeLoad::ZERO);
+    if worst < bound.least {
         return Err(PlanFault::Unproven { what: "the worst load is below its bound" });
     }
-    let tolerated = weights.room(bound.share, true);
+    let tolerated = |member: u32, load: u64| is_tolerable(weights, member, load, bound.least);
     let (mut kept, mut moved) = (0, 0);
     for (&before, &after) in ownership.owner.iter().zip(&target.owner) {
         kept += u64::from(before != NONE && before == after);
@@ -99,27 +103,46 @@ pub fn verify_weighted(
     };
     Ok(LoadCertificate {
         worst,
-        bound: bound.share,
-        tolerable: loads.iter().zip(&tolerated).all(|(load, most)| load <= most),
+        bound: bound.least,
+        tolerable: (0u32..).zip(&loads).all(|(member, &load)| tolerated(member, load)),
         kept,
         moved,
-        moved_bound: fewest_moves(weights, &ownership.owner, &tolerated, &weights.room(worst, false)),
+        moved_bound: fewest_moves(group, weights, &ownership.owner, |member, load| {
+            tolerated(member, load) || weights.relative_load(member, load) <= worst
+        }),
         sticky,
     })
 }
 
-/// The fewest partitions that the members must give away if each may carry the larger of `tolerated` and `reached`: from each
-/// member the heaviest.
-fn fewest_moves(weights: &Weights, owner: &[u32], tolerated: &[u64], reached: &[u64]) -> u64 {
-    let mut held: Vec<Vec<u64>> = vec![Vec::new(); reached.len()];
+/// By member, the weight of its partitions.
+fn loads(group: &Group, weights: &Weights, plan: &Plan) -> Vec<u64> {
+    let mut loads = vec![0; group.members()];
+    for (&owner, weight) in plan.owner.iter().zip(weights.of_partitions()).filter(|(owner, _)| **owner != NONE) {
+        loads[owner as usize] += weight;
+    }
+    loads
+}
+
+/// Whether the load of a member, relative to its capacity, exceeds the bound by no more than the tolerance.
+fn is_tolerable(weights: &Weights, member: u32, load: u64, bound: RelativeLoad) -> bool {
+    // Loads have 64 bits, capacities 30 and tolerances 17, so the products fit 128 bits.
+    let capacity = u128::from(weights.capacities()[member as usize]);
+    let relative = u128::from(load) * u128::from(bound.capacity) * u128::from(TOLERANCE_UNIT);
+    relative <= u128::from(bound.load) * capacity * u128::from(TOLERANCE_UNIT + weights.tolerance())
+}
+
+/// The fewest partitions that the members must give away if each may carry a load that `may_carry` allows: from each member the
+/// heaviest.
+fn fewest_moves(group: &Group, weights: &Weights, owner: &[u32], may_carry: impl Fn(u32, u64) -> bool) -> u64 {
+    let mut held: Vec<Vec<u64>> = vec![Vec::new(); group.members()];
     for (&owner, &weight) in owner.iter().zip(weights.of_partitions()).filter(|(owner, _)| **owner != NONE) {
         held[owner as usize].push(weight);
     }
     let mut moves = 0;
-    for (mut row, most) in held.into_iter().zip(tolerated.iter().zip(reached).map(|(a, b)| a.max(b))) {
+    for (member, mut row) in (0u32..).zip(held) {
         let mut load: u64 = row.iter().sum();
         row.sort_unstable();
-        while load > *most {
+        while !may_carry(member, load) {
             load -= row.pop().unwrap_or(load);
             moves += 1;
         }
@@ -143,8 +166,8 @@ fn is_flat(group: &Group, weights: &Weights) -> bool {
 
 fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<(), PlanFault> {
     let unproven = |what| Err(PlanFault::Unproven { what });
-    let (topics, share) = match &bound.proof {
-        LoadProof::Nothing if bound.share == Share::ZERO => return Ok(()),
+    let (topics, crowd) = match &bound.proof {
+        LoadProof::Nothing if bound.least == RelativeLoad::ZERO => return Ok(()),
         LoadProof::Nothing => return unproven("a load without a proof"),
         LoadProof::Crowd { topics }
         | LoadProof::Layers { topics, .. }
@@ -159,7 +182,7 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
             (topics, crowd(group, weights, topics))
         }
     };
-    let Crowd { heaviest, capacities, together, strongest } = share;
+    let Crowd { heaviest, capacities, together, strongest } = crowd;
     let members = capacities.len();
     let served: Vec<u32> = subscribed_topics(group).collect();
     if topics.iter().any(|topic| served.binary_search(topic).is_err()) || members == 0 {
@@ -167,11 +190,11 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
     }
     let proven = match bound.proof {
         LoadProof::Nothing => None,
-        LoadProof::Crowd { .. } => Some(Share { load: heaviest.iter().sum(), capacity: together }),
+        LoadProof::Crowd { .. } => Some(RelativeLoad { load: heaviest.iter().sum(), capacity: together }),
         LoadProof::Layers { layers, .. } => {
             // If there is one partition more than `layers` for each member, some member has `layers + 1`.
             let last = (layers as usize).checked_mul(members).filter(|&last| last < heaviest.len());
-            last.map(|last| Share {
+            last.map(|last| RelativeLoad {
                 load: heaviest[..=last].iter().rev().take(layers as usize + 1).sum(),
                 capacity: strongest,
             })
@@ -181,12 +204,12 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
             // As long as its relative load is below the bound, a member has at most this many of these partitions.
             let below = |&lightest: &u64| {
                 let most = |&capacity: &u64| {
-                    let limit = u128::from(bound.share.load) * u128::from(capacity);
-                    limit.div_ceil(u128::from(bound.share.capacity) * u128::from(lightest)) - 1
+                    let limit = u128::from(bound.least.load) * u128::from(capacity);
+                    limit.div_ceil(u128::from(bound.least.capacity) * u128::from(lightest)) - 1
                 };
-                lightest > 0 && bound.share.load > 0 && capacities.iter().map(most).sum::<u128>() < u128::from(count)
+                lightest > 0 && bound.least.load > 0 && capacities.iter().map(most).sum::<u128>() < u128::from(count)
             };
-            lightest.is_some_and(below).then_some(bound.share)
+            lightest.is_some_and(below).then_some(bound.least)
         }
         LoadProof::Pairs { pairs, .. } => {
             let pairs = pairs as usize;
@@ -196,11 +219,11 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
                 // If no member has three and the first `members - pairs + 1` partitions are all alone, `pairs - 1` members have
                 // the other `2 * pairs - 1`: one too many for two each.
                 let two = heaviest[members - pairs] + heaviest[count - 1];
-                Share { load: if count < 3 { two } else { two.min(three) }, capacity: strongest }
+                RelativeLoad { load: if count < 3 { two } else { two.min(three) }, capacity: strongest }
             })
         }
     };
-    if proven == Some(bound.share) { Ok(()) } else { unproven("the bound of the load does not follow from its proof") }
+    if proven == Some(bound.least) { Ok(()) } else { unproven("the bound of the load does not follow from its proof") }
 }
 
 /// The partitions of some topics, and the members that subscribe to any of them.

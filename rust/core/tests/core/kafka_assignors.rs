@@ -151,14 +151,14 @@ fn topics_with_the_same_subscribers_and_size_stay_co_partitioned() {
 fn range_word_by_word(group: &Group) -> Vec<u32> {
     let racks = group.topics().racks();
     let mut owner = vec![NONE; group.topics().partitions()];
-    let mut lineup: Vec<u32> = (0..group.members() as u32).collect();
-    lineup.sort_by(|&a, &b| match (group.instance_id(a), group.instance_id(b)) {
+    let mut order: Vec<u32> = (0..group.members() as u32).collect();
+    order.sort_by(|&a, &b| match (group.instance_id(a), group.instance_id(b)) {
         (Some(x), Some(y)) => x.cmp(y),
         (Some(_), None) => std::cmp::Ordering::Less,
         (None, Some(_)) => std::cmp::Ordering::Greater,
         (None, None) => a.cmp(&b),
     });
-    let members = |topic: u32| -> Vec<u32> { lineup.iter().copied().filter(|&m| group.subscribes(m, topic)).collect() };
+    let members = |topic: u32| -> Vec<u32> { order.iter().copied().filter(|&m| group.subscribes(m, topic)).collect() };
     let at_home = |member: u32, partition: u32| {
         let rack = group.racks()[member as usize];
         let set = racks.of_partition.get(partition as usize).map_or(&[][..], |&set| racks.sets.row(set));

@@ -1,5 +1,5 @@
-//! The verification must notice mistakes that are made on purpose: in the settlement of claims, in a solver's plan, and
-//! in the plan that a cooperative rebalance assigns. Each mistake is a row of a table and is made in many random
+//! The verification must notice mistakes that are made on purpose: in the settlement of claims, in a solver's plan, in
+//! restrictions, and in the plan that a cooperative rebalance assigns. Each mistake is a row of a table and is made in many random
 //! groups.
 
 use std::cmp::Reverse;
@@ -8,12 +8,13 @@ use std::ops::Range;
 use crate::oracle::brute::{Shape, random_group};
 use crate::oracle::{Random, more_seeds, seeds};
 use kafka_assignors_core::planning::budget::Limit;
-use kafka_assignors_core::planning::group::{Group, NONE};
+use kafka_assignors_core::planning::group::{Csr, Group, NONE};
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
 use kafka_assignors_core::planning::ownership::{CONTESTED, NEVER, Ownership};
-use kafka_assignors_core::planning::plan::{Outcome, Plan};
-use kafka_assignors_core::planning::strategy::{Strategy, assign, plan, settle};
-use kafka_assignors_core::verify::{Certificate, PlanFault, verify_outcome, verify_outcome_from};
+use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, Plan};
+use kafka_assignors_core::planning::restrictions::Restrictions;
+use kafka_assignors_core::planning::strategy::{Strategy, assign, plan, plan_restricted, settle};
+use kafka_assignors_core::verify::{Certificate, PlanFault, verify_outcome, verify_outcome_from, verify_restricted};
 
 const SHAPE: Shape = Shape { topics: 5, partitions: 8, members: 7 };
 const STICKY: Strategy = Strategy::Sticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness });
@@ -462,5 +463,91 @@ fn an_eager_plan_that_withholds_is_refused() {
             let outcome = assign(&group, cooperative, FORMING);
             assert!(verify_outcome(&group, eager.rules(), FORMING, &outcome).is_err(), "seed {seed}");
         }
+    }
+}
+
+// ---- restrictions ------------------------------------------------------------------------------------------------------
+
+/// Random sets of members for some partitions, and limits for some members.
+fn restricted(group: &Group, random: &mut Random) -> Restrictions {
+    let members = group.members() as u32;
+    let mut sets = Csr::new();
+    for _ in 0..3 {
+        sets.push_row(&(0..members).filter(|_| random.chance(60)).collect::<Vec<u32>>());
+    }
+    let mut set = |_| if random.chance(40) { NONE } else { random.below(3) as u32 };
+    let set_of = (0..group.topics().partitions()).map(&mut set).collect();
+    let mut most = |_| if random.chance(50) { u32::MAX } else { random.below(4) as u32 };
+    let capacity = (0..members).map(&mut most).collect();
+    Restrictions { sets, set_of, capacity }
+}
+
+/// Forgets or invents a restriction; false if there is none of the kind.
+type Misreading = fn(&mut Restrictions, &mut Random) -> bool;
+
+const MISREADINGS: [(&str, Misreading); 6] = [
+    ("a set has lost a member", |restrictions, random| {
+        let at = random.below(3);
+        let mut sets = Csr::new();
+        for (set, row) in restrictions.sets.rows().enumerate() {
+            sets.push_row(&row[usize::from(set == at && !row.is_empty())..]);
+        }
+        std::mem::replace(&mut restrictions.sets, sets) != restrictions.sets
+    }),
+    ("a partition has the set of another", |restrictions, random| {
+        change(&mut restrictions.set_of, random, |set| if set == NONE { 0 } else { (set + 1) % 3 })
+    }),
+    ("a restricted partition is for everybody", |restrictions, random| {
+        change(&mut restrictions.set_of, random, |_| NONE)
+    }),
+    ("a limit is too small", |restrictions, random| {
+        change(&mut restrictions.capacity, random, |most| if most == u32::MAX { most } else { most.saturating_sub(1) })
+    }),
+    ("a limit is too large", |restrictions, random| {
+        change(&mut restrictions.capacity, random, |most| most.saturating_add(1))
+    }),
+    ("a member without a limit has one", |restrictions, random| {
+        change(&mut restrictions.capacity, random, |most| if most == u32::MAX { 1 } else { most })
+    }),
+];
+
+/// The solver makes a group out of the restrictions, and the verification another one. A plan for other restrictions is refused,
+/// or proven to be worse, unless it is as good as the right one.
+#[test]
+fn every_misread_restriction_is_noticed() {
+    let measures = |of: &Certificate| (of.left_out, of.score, of.moved);
+    for (mistake, misread) in MISREADINGS {
+        let (mut made, mut refused, mut worse) = (0, 0, 0);
+        for seed in seeds(1_500) {
+            let random = &mut Random::new(seed);
+            let group = claimed(random);
+            let restrictions = restricted(&group, random);
+            let mut wrong = restrictions.clone();
+            if !misread(&mut wrong, random) {
+                continue;
+            }
+            made += 1;
+            let ownership = settle(&group, STICKY, FORMING);
+            let planned = |restrictions: Restrictions| {
+                plan_restricted(&group, ownership.clone(), restrictions, &Limit::default())
+            };
+            let verify =
+                |outcome: &Outcome| verify_restricted(&group, &restrictions, FORMING, outcome, &Limit::default());
+            let right = verify(&planned(restrictions.clone())).expect("a valid plan");
+            assert!(right.is_optimal(), "seed {seed}: {right:?}");
+            // The plan is the wrong one, the reasons for partitions without an owner are those of the right restrictions.
+            let leaves_out = LeavesOut::Restricted(Box::new(restrictions.clone()));
+            match verify(&Outcome { leaves_out, ..planned(wrong) }) {
+                Err(_) => refused += 1,
+                Ok(found) if measures(&found) == measures(&right) => {
+                    assert!(found.is_optimal(), "seed {seed}: {mistake}")
+                }
+                Ok(found) => {
+                    worse += 1;
+                    assert!(!found.is_optimal(), "seed {seed}: {mistake}: {found:?}");
+                }
+            }
+        }
+        assert!(made > 200 && refused + worse > 50, "{mistake}: made {made}, refused {refused}, worse {worse}");
     }
 }

@@ -8,7 +8,7 @@ use kafka_assignors_core::planning::objective::Objective;
 use kafka_assignors_core::planning::plan::{Outcome, Plan, UnassignedReason};
 use kafka_assignors_core::planning::strategy::{self, Strategy, settle};
 use kafka_assignors_core::planning::weighted;
-use kafka_assignors_core::planning::weights::{LoadBound, LoadProof, Share, Weighed, Weights};
+use kafka_assignors_core::planning::weights::{LoadBound, LoadProof, RelativeLoad, Weighed, Weights};
 use kafka_assignors_core::verify::{LoadCertificate, PlanFault, verify_weighted};
 use std::ops::Range;
 
@@ -30,9 +30,9 @@ fn certified(group: &Group, outcome: &Outcome, cooperative: bool) -> Result<Load
     verify_weighted(group, weighed, cooperative, None, outcome, &Limit::default())
 }
 
-/// The ratio of two shares; 1 if the load of the second is 0.
-fn ratio(of: Share, to: Share) -> f64 {
-    let value = |share: Share| share.load as f64 / share.capacity as f64;
+/// The ratio of two relative loads; 1 if the load of the second is 0.
+fn ratio(of: RelativeLoad, to: RelativeLoad) -> f64 {
+    let value = |of: RelativeLoad| of.load as f64 / of.capacity as f64;
     if to.load == 0 { 1.0 } else { value(of) / value(to) }
 }
 
@@ -100,21 +100,24 @@ fn tiny_groups_against_all_assignments() {
             continue;
         }
         cases += 1;
-        let tolerated = weights.room(certificate.bound, true);
-        let mut best: Option<Share> = None;
+        let RelativeLoad { load: bound, capacity: per } = certificate.bound;
+        let above = 10_000 + (tolerance * 1e4) as u128;
+        let most = |&capacity: &u64| u128::from(bound) * above * u128::from(capacity) / (u128::from(per) * 10_000);
+        let tolerated: Vec<u128> = weights.capacities().iter().map(most).collect();
+        let mut best: Option<RelativeLoad> = None;
         let mut values = Vec::new();
         plain.for_all(|assignment| {
             let owner: Vec<u32> = assignment.iter().map(|owner| owner.map_or(NONE, |owner| owner as u32)).collect();
             let loads = weights.loads(&owner);
             let worst = weights.worst(&loads);
-            let fits = loads.iter().zip(&tolerated).all(|(load, most)| load <= most);
+            let fits = loads.iter().zip(&tolerated).all(|(&load, &most)| u128::from(load) <= most);
             best = Some(best.map_or(worst, |best| best.min(worst)));
             values.push((worst, fits, plain.value(assignment).moved));
         });
         let best = best.expect("an assignment");
         assert!(certificate.bound <= best, "seed {seed}: the bound {:?} is above {best:?}", certificate.bound);
         assert!(certificate.worst >= best, "seed {seed}");
-        let acceptable = |fits: bool, worst: Share| fits || worst <= best || worst <= certificate.worst;
+        let acceptable = |fits: bool, worst: RelativeLoad| fits || worst <= best || worst <= certificate.worst;
         let moves = values.iter().filter(|(worst, fits, _)| acceptable(*fits, *worst)).map(|(.., moved)| *moved).min();
         let moves = moves.expect("an assignment");
         assert!(
@@ -163,8 +166,11 @@ fn deal_fresh_groups(seeds: Range<u64>) {
         let weights = Weights::new(&given, &vec![1.0; members], 0.0).expect("weights");
         let (_, certificate) = planned(&group, &weights, false);
         worst = worst.max(ratio(certificate.worst, certificate.bound));
-        let Share { load, capacity } = certificate.bound;
-        assert!(certificate.worst <= Share { load: load * 4, capacity: capacity * 3 }, "seed {seed}: {certificate:?}");
+        let RelativeLoad { load, capacity } = certificate.bound;
+        assert!(
+            certificate.worst <= RelativeLoad { load: load * 4, capacity: capacity * 3 },
+            "seed {seed}: {certificate:?}"
+        );
     }
     println!("at most {worst:.4} of the bound");
 }
@@ -276,7 +282,7 @@ fn what_is_good_enough_stays() {
     // The loads are 40, 40 and 0. A third of 80 cannot be reached, but 30 can, with one move from each owner.
     let (group, weights) = joined(&[20.0, 10.0, 10.0, 20.0, 10.0, 10.0], TOLERANCE);
     let (_, certificate) = planned(&group, &weights, false);
-    assert_eq!((weights.given_share(certificate.worst), certificate.moved), (30.0, 2), "{certificate:?}");
+    assert_eq!((weights.given_relative_load(certificate.worst), certificate.moved), (30.0, 2), "{certificate:?}");
 }
 
 #[test]
@@ -327,21 +333,21 @@ fn the_verification_notices_faults() {
     let (group, weights) = joined(&[9.0, 8.0, 7.0, 6.0, 5.0, 5.0], TOLERANCE);
     let (outcome, certificate) = planned(&group, &weights, false);
     let bound = outcome.weighed.as_ref().expect("weighed").bound.clone();
-    let with = |share: Share, proof: LoadProof| {
-        let weighed = Weighed { weights: weights.clone(), bound: LoadBound { share, proof } };
+    let with = |least: RelativeLoad, proof: LoadProof| {
+        let weighed = Weighed { weights: weights.clone(), bound: LoadBound { least, proof } };
         certified(&group, &Outcome { weighed: Some(Box::new(weighed)), ..outcome.clone() }, false)
     };
-    assert!(with(bound.share, bound.proof.clone()).is_ok());
-    let more = Share { load: bound.share.load + 1, ..bound.share };
+    assert!(with(bound.least, bound.proof.clone()).is_ok());
+    let more = RelativeLoad { load: bound.least.load + 1, ..bound.least };
     let sum: u64 = weights.of_partitions().iter().sum();
-    let mean = Share { load: sum, capacity: 3 * weights.capacities()[0] };
+    let mean = RelativeLoad { load: sum, capacity: 3 * weights.capacities()[0] };
     assert!(with(mean, LoadProof::Crowd { topics: vec![0] }).is_ok());
-    let pair = Share { load: weights.of(2) + weights.of(3), capacity: weights.capacities()[0] };
+    let pair = RelativeLoad { load: weights.of(2) + weights.of(3), capacity: weights.capacities()[0] };
     assert!(with(pair, LoadProof::Pairs { topics: vec![0], pairs: 1 }).is_ok());
-    let twice = Share { load: 2 * weights.of(3), capacity: weights.capacities()[0] };
+    let twice = RelativeLoad { load: 2 * weights.of(3), capacity: weights.capacities()[0] };
     assert!(with(twice, LoadProof::Slots { topics: vec![0], count: 4 }).is_ok());
     assert!(with(pair, LoadProof::Layers { topics: vec![0], layers: 1 }).is_ok());
-    for (share, proof) in [
+    for (least, proof) in [
         (more, bound.proof.clone()),
         (mean, LoadProof::Nothing),
         (mean, LoadProof::Crowd { topics: vec![0, 0] }),
@@ -355,9 +361,9 @@ fn the_verification_notices_faults() {
         (pair, LoadProof::Slots { topics: vec![0], count: 0 }),
         (pair, LoadProof::Slots { topics: vec![0], count: 9 }),
         (pair, LoadProof::Pairs { topics: vec![0], pairs: u32::MAX }),
-        (Share { capacity: mean.capacity - 1, ..mean }, LoadProof::Crowd { topics: vec![0] }),
+        (RelativeLoad { capacity: mean.capacity - 1, ..mean }, LoadProof::Crowd { topics: vec![0] }),
     ] {
-        assert!(matches!(with(share, proof.clone()), Err(PlanFault::Unproven { .. })), "{share:?} {proof:?}");
+        assert!(matches!(with(least, proof.clone()), Err(PlanFault::Unproven { .. })), "{least:?} {proof:?}");
     }
     let changed = |owner: Vec<u32>| certified(&group, &Outcome { plan: Plan { owner }, ..outcome.clone() }, false);
     assert!(matches!(changed(vec![0, 0, 0, 1, 1, NONE]), Err(PlanFault::Incomplete { .. })));
@@ -394,7 +400,7 @@ fn the_verification_tells_what_a_plan_is_worth() {
 
     // The bound of the moves is computed for the worst load of this plan (23), without the tolerance: the present 24 is above it.
     let heavy = changed(&[0, 0, 1, 1, 1, 1]);
-    assert_eq!((weights.given_share(heavy.worst), heavy.moved, heavy.moved_bound), (23.0, 1, 1));
+    assert_eq!((weights.given_relative_load(heavy.worst), heavy.moved, heavy.moved_bound), (23.0, 1, 1));
 
     let fault = |outcome: &Outcome, cooperative: bool| certified(&group, outcome, cooperative).expect_err("a fault");
     let with = |weights: Weights, bound: LoadBound, owner: Vec<u32>| {
@@ -403,12 +409,12 @@ fn the_verification_tells_what_a_plan_is_worth() {
     };
     // A topic that is listed twice would prove twice the load. The plan here has an even larger load, so only the proof is wrong.
     let sum: u64 = weights.of_partitions().iter().sum();
-    let double = Share { load: 2 * sum, capacity: 3 * weights.capacities()[0] };
-    let twice = LoadBound { share: double, proof: LoadProof::Crowd { topics: vec![0, 0] } };
+    let double = RelativeLoad { load: 2 * sum, capacity: 3 * weights.capacities()[0] };
+    let twice = LoadBound { least: double, proof: LoadProof::Crowd { topics: vec![0, 0] } };
     assert!(matches!(with(weights.clone(), twice, vec![0; 6]), PlanFault::Unproven { .. }));
     // Three members have room for three partitions, one each, so no member needs to take two.
-    let share = Share { load: 2 * weights.of(2), capacity: weights.capacities()[0] };
-    let room = LoadBound { share, proof: LoadProof::Slots { topics: vec![0], count: 3 } };
+    let least = RelativeLoad { load: 2 * weights.of(2), capacity: weights.capacities()[0] };
+    let room = LoadBound { least, proof: LoadProof::Slots { topics: vec![0], count: 3 } };
     assert!(matches!(with(weights.clone(), room, outcome.plan.owner.clone()), PlanFault::Unproven { .. }));
     for (partitions, members) in [(5, 3), (6, 2)] {
         let other = Weights::new(&vec![1.0; partitions], &vec![1.0; members], TOLERANCE).expect("weights");
@@ -435,7 +441,10 @@ fn empty_groups_have_a_plan() {
         let weights = Weights::new(&given, &[1.0, 3.0], TOLERANCE).expect("weights");
         let (outcome, certificate) = planned(&group, &weights, false);
         assert!(outcome.plan.owner.iter().all(|&owner| owner == NONE));
-        assert_eq!((certificate.worst, certificate.bound, certificate.kept), (Share::ZERO, Share::ZERO, 0));
+        assert_eq!(
+            (certificate.worst, certificate.bound, certificate.kept),
+            (RelativeLoad::ZERO, RelativeLoad::ZERO, 0)
+        );
     }
     let nobody = GroupDef::new(&[("t", 3)], Vec::new()).build();
     let weights = Weights::new(&[1.0, 2.0, 3.0], &[], TOLERANCE).expect("weights");

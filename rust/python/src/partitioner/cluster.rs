@@ -31,7 +31,7 @@ struct Topic<S> {
 
 impl<S> Topic<S> {
     /// The cached partitions, if they are still valid.
-    fn unchanged(&self, asked: &Asked<'_>) -> Option<&Arc<Partitions>> {
+    fn unchanged(&self, asked: &GivenTopic<'_>) -> Option<&Arc<Partitions>> {
         let seen = self.seen.as_ref()?;
         seen.source.as_ref()?.is(asked.entry.as_ref()).then_some(&seen.partitions)
     }
@@ -67,14 +67,14 @@ impl Source {
 }
 
 /// A topic as the client passes it.
-pub(super) struct Asked<'a> {
+pub(super) struct GivenTopic<'a> {
     name: &'a str,
     py_name: &'a Bound<'a, PyString>,
     cluster: &'a Bound<'a, PyAny>,
     entry: Option<Entry<'a>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> GivenTopic<'a> {
     pub(super) fn new(topic: &'a Bound<'a, PyAny>, cluster: &'a Bound<'a, PyAny>) -> PyResult<Self> {
         let (py_name, name) = name_of(topic)?;
         Ok(Self { name, py_name, cluster, entry: Source::of(cluster, py_name) })
@@ -108,14 +108,18 @@ impl<S: TopicState> KnownTopics<S> {
     /// The result of `read` on a topic with valid cached partitions; `None` if there is no such topic.
     ///
     /// `read` runs under a lock. It must not touch a Python object: that could run code that waits for the same lock.
-    pub(super) fn unchanged<R>(&self, asked: &Asked<'_>, read: impl FnOnce(&Arc<S>, &Partitions) -> R) -> Option<R> {
+    pub(super) fn unchanged<R>(
+        &self,
+        asked: &GivenTopic<'_>,
+        read: impl FnOnce(&Arc<S>, &Partitions) -> R,
+    ) -> Option<R> {
         let unchanged = |topic: &Topic<S>| topic.unchanged(asked).map(|partitions| read(&topic.state, partitions));
         self.by_name.read(asked.name, unchanged).flatten()
     }
 
     /// The topic with the current partitions of the cluster. The leaders may be older, unless the methods of the
     /// cluster are called each time.
-    pub(super) fn know(&self, asked: &Asked<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
+    pub(super) fn know(&self, asked: &GivenTopic<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
         if let Some(known) = self.known(asked) {
             return Ok(known);
         }
@@ -126,7 +130,7 @@ impl<S: TopicState> KnownTopics<S> {
     /// As [`KnownTopics::know`]; `None` if the topic does not exist or has no partitions.
     pub(super) fn know_if_there(
         &self,
-        asked: &Asked<'_>,
+        asked: &GivenTopic<'_>,
         new: impl FnOnce() -> S,
     ) -> PyResult<Option<(Arc<S>, Arc<Partitions>)>> {
         if let Some(known) = self.known(asked) {
@@ -138,12 +142,17 @@ impl<S: TopicState> KnownTopics<S> {
         }
     }
 
-    fn known(&self, asked: &Asked<'_>) -> Option<(Arc<S>, Arc<Partitions>)> {
+    fn known(&self, asked: &GivenTopic<'_>) -> Option<(Arc<S>, Arc<Partitions>)> {
         let known = |topic: &Topic<S>| Some((topic.state.clone(), topic.unchanged(asked)?.clone()));
         self.by_name.read(asked.name, known).flatten()
     }
 
-    fn learn(&self, asked: &Asked<'_>, all: Vec<u32>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
+    fn learn(
+        &self,
+        asked: &GivenTopic<'_>,
+        all: Vec<u32>,
+        new: impl FnOnce() -> S,
+    ) -> PyResult<(Arc<S>, Arc<Partitions>)> {
         let partitions = Arc::new(Partitions::new(asked.name, all, asked.leaders()?).map_err(refused)?);
         let source = asked.entry.as_ref().map(|(entry, size)| Source { entry: entry.clone().unbind(), size: *size });
         let seen = Seen { source, partitions: partitions.clone() };
@@ -162,7 +171,7 @@ impl<S: TopicState> KnownTopics<S> {
     /// Reads the leaders of the partitions again; `know` has just returned them.
     pub(super) fn read_leaders(
         &self,
-        asked: &Asked<'_>,
+        asked: &GivenTopic<'_>,
         state: &Arc<S>,
         known: &Arc<Partitions>,
     ) -> PyResult<Arc<Partitions>> {

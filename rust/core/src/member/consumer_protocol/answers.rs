@@ -1,4 +1,4 @@
-//! Which step takes which answer, and what a lost connection means to a member of the new protocol.
+//! Passes each response to the step that sent its request, and handles a lost connection, in the new protocol.
 
 use super::ConsumerMembership;
 use crate::member::Progress;

@@ -12,12 +12,12 @@ pub(super) type ByTopic = BTreeMap<TopicId, BTreeSet<i32>>;
 /// The partitions that are owned, each with the number of its acquisition: an offset belongs to one acquisition.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    owned: BTreeMap<TopicId, Held>,
+    owned: BTreeMap<TopicId, HeldTopic>,
     acquisitions: u64,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldTopic {
     name: String,
     since: BTreeMap<i32, u64>,
 }
@@ -70,7 +70,7 @@ impl Holdings {
         self.acquisitions += 1;
         for (&id, numbers) in partitions {
             let Some(name) = names.get(&id) else { continue };
-            let held = self.owned.entry(id).or_insert_with(|| Held { name: name.clone(), since: BTreeMap::new() });
+            let held = self.owned.entry(id).or_insert_with(|| HeldTopic { name: name.clone(), since: BTreeMap::new() });
             for &number in numbers {
                 held.since.entry(number).or_insert(self.acquisitions);
             }

@@ -1,7 +1,7 @@
 //! The lag that the heaviest member has in any plan.
 
 use crate::planning::budget::{Budget, Goal, Limit, Limited, Spent};
-use crate::planning::group::{Csr, Group};
+use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::subscribers::Subscribers;
 
 /// The steps that the flows may take, and the additional ones for each pair of a set of subscribers and a subscription.
@@ -29,20 +29,18 @@ pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limit
         return (0, None);
     }
     let subscribers = Subscribers::new(group);
-    let mut supply = vec![0u128; subscribers.sets.len()];
+    let sets = subscribers.sets();
+    let mut supply = vec![0u128; sets.len()];
     let mut largest = 0;
-    for (topic, &set) in (0u32..).zip(&subscribers.set_of) {
-        if subscribers.sets.row(set).is_empty() {
-            continue;
-        }
+    for (topic, &set) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
         let range = topics.range(topic);
         let lags = &topics.lags()[range.start as usize..range.end as usize];
         largest = lags.iter().copied().fold(largest, u64::max);
         supply[set as usize] += lags.iter().map(|&lag| u128::from(lag)).sum::<u128>();
     }
     let size: Vec<u128> = subscribers.members.rows().map(|members| members.len() as u128).collect();
-    let budget = limit.budget(STEPS + STEPS_PER_ITEM * subscribers.sets.items().len() as u64);
-    let (crowded, _) = most_crowded(&subscribers.sets, &supply, &size, &budget);
+    let budget = limit.budget(STEPS + STEPS_PER_ITEM * sets.items().len() as u64);
+    let (crowded, _) = most_crowded(&sets, &supply, &size, &budget);
     (crowded.max(largest.into()), budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 

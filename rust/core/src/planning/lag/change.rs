@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::level::Holdings;
+use super::level::CurrentPlan;
 
 /// If the members of a group are more than this many times the subscribers of some partitions, a search visits only these
 /// subscribers.
@@ -25,17 +25,17 @@ enum ScanEnd {
     Spent,
 }
 
-impl Holdings<'_> {
+impl CurrentPlan<'_> {
     /// The members that are lighter than the heaviest, lightest first, each with the difference. Members that subscribe to none
     /// of the heaviest member's topics may be left out. `None` once the budget is spent.
     fn lighter(&self, heaviest: usize) -> Option<Box<dyn Iterator<Item = (u128, usize)> + '_>> {
         let most = self.most();
-        let sets = || self.held[heaviest].parts().iter().map(|&(set, _)| self.lineup(set));
+        let sets = || self.held[heaviest].parts().iter().map(|&(set, _)| self.subscribers(set));
         if !self.equal && sets().map(<[u32]>::len).sum::<usize>() < self.members.len() / FEW {
             let mut places = Vec::new();
-            for lineup in sets() {
-                self.spend(lineup.len())?;
-                places.extend(lineup.iter().map(|&member| self.place(member)));
+            for subscribers in sets() {
+                self.spend(subscribers.len())?;
+                places.extend(subscribers.iter().map(|&member| self.place(member)));
             }
             let mut near: Vec<(u128, usize)> = places.into_iter().map(|place| (self.total[place], place)).collect();
             near.sort_unstable();
@@ -125,7 +125,7 @@ impl Holdings<'_> {
         Some([above, below])
     }
 
-    /// As [`Holdings::nearest`], from one sorted list of partitions with their sets. At most `most` are examined on either side.
+    /// As [`CurrentPlan::nearest`], from one sorted list of partitions with their sets. At most `most` are examined on either side.
     fn nearest_of_merged(
         &self,
         merged: &[(u32, u32)],
@@ -209,6 +209,6 @@ impl Holdings<'_> {
 
     /// Whether a search among the members of a set of subscribers is quicker than one among all members in order of lag.
     pub(super) fn is_small(&self, set: u32) -> bool {
-        !self.equal && self.lineup(set).len() < self.members.len() / FEW
+        !self.equal && self.subscribers(set).len() < self.members.len() / FEW
     }
 }

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::level::Holdings;
+use super::level::CurrentPlan;
 use crate::planning::group::NONE;
 
 /// A step of an attempt, to be rolled back if the attempt fails.
@@ -15,7 +15,7 @@ enum Step {
     Put(u32, usize),
 }
 
-impl Holdings<'_> {
+impl CurrentPlan<'_> {
     /// Replaces the moves by the fewest moves that are possible for the present heaviest lag, if they are fewer and the
     /// partitions can be packed. `moved` are the partitions that are not with their previous owner. Returns whether the moves
     /// were replaced.
@@ -129,9 +129,10 @@ impl Holdings<'_> {
     /// The heaviest member of a set of subscribers whose lag is at most `room`; `None` also once the budget is spent.
     fn heaviest_within(&self, room: u128, set: u32) -> Option<usize> {
         if self.is_small(set) {
-            let lineup = self.lineup(set);
-            self.spend(lineup.len())?;
-            let takers = lineup.iter().map(|&member| self.place(member)).filter(|&place| self.total[place] <= room);
+            let subscribers = self.subscribers(set);
+            self.spend(subscribers.len())?;
+            let takers =
+                subscribers.iter().map(|&member| self.place(member)).filter(|&place| self.total[place] <= room);
             return takers.max_by_key(|&place| (self.total[place], place));
         }
         for &(_, place) in self.order.range(..=(room, usize::MAX)).rev() {

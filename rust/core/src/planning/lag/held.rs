@@ -5,13 +5,13 @@ use std::borrow::Cow;
 /// The partitions of one member. Those of topics with the same subscribers are together, so that a search for partitions that
 /// another member may have skips all others at once.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldPartitions {
     /// Sets of subscribers in ascending order, each with its partitions in order of their keys. No set is without partitions.
     parts: Vec<(u32, Vec<u32>)>,
     len: usize,
 }
 
-impl Held {
+impl HeldPartitions {
     /// How many partitions there are.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -27,7 +27,7 @@ impl Held {
         self.parts.iter().flat_map(|(_, part)| part).copied()
     }
 
-    /// Adds a partition at the end of its set. The keys are in order only after [`Held::sort_by_key`].
+    /// Adds a partition at the end of its set. The keys are in order only after [`HeldPartitions::sort_by_key`].
     pub(super) fn push(&mut self, set: u32, partition: u32) {
         self.len += 1;
         match self.parts.binary_search_by_key(&set, |&(set, _)| set) {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::Placing;
-use super::held::Held;
+use super::held::HeldPartitions;
 use crate::planning::budget::Budget;
 use crate::planning::group::{Csr, NONE, Topics};
 
@@ -30,19 +30,19 @@ fn key(lags: &[u64], partition: u32) -> (u64, Reverse<u32>) {
 }
 
 /// The subscribers of each topic and the partitions that each member has now. A member is given by its place in `members`.
-pub(super) struct Holdings<'a> {
+pub(super) struct CurrentPlan<'a> {
     pub(super) members: &'a [u32],
     topics: &'a Topics,
     pub(super) lags: &'a [u64],
     pub(super) before: &'a [u32],
     pub(super) owner: &'a mut [u32],
     set_of: &'a [u32],
-    lineups: &'a Csr,
+    members_of: &'a Csr,
     /// Whether all the members subscribe to all the topics.
     pub(super) equal: bool,
     pub(super) max_skew: Option<u32>,
     /// By place.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldPartitions>,
     pub(super) total: Vec<u128>,
     /// Lag and place, the lightest first.
     pub(super) order: BTreeSet<(u128, usize)>,
@@ -68,8 +68,8 @@ impl Placing<'_> {
         if total.iter().all(|&total| total <= within) {
             return;
         }
-        let mut held: Vec<Held> = Vec::new();
-        held.resize_with(members.len(), Held::default);
+        let mut held: Vec<HeldPartitions> = Vec::new();
+        held.resize_with(members.len(), HeldPartitions::default);
         for topic in topics.clone() {
             for partition in numbered.range(topic) {
                 if let Ok(place) = members.binary_search(&self.owner[partition as usize]) {
@@ -82,15 +82,18 @@ impl Placing<'_> {
         }
         let mut counts = BTreeMap::new();
         held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
-        let mut holdings = Holdings {
+        let mut current = CurrentPlan {
             members,
             topics: numbered,
             lags: self.lags,
             before: self.before,
             owner: &mut *self.owner,
             set_of: self.set_of,
-            lineups: self.lineups,
-            equal: topics.clone().all(|topic| self.lineups.row(self.set_of[topic as usize]) == members),
+            members_of: self.members_of,
+            equal: topics.clone().all(|topic| match self.set_of[topic as usize] {
+                NONE => true,
+                set => self.members_of.row(set) == members,
+            }),
             max_skew: self.options.max_skew,
             held,
             counts,
@@ -100,21 +103,21 @@ impl Placing<'_> {
         };
         let mut moved = Vec::new();
         loop {
-            holdings.search(threshold, within, &mut moved);
+            current.search(threshold, within, &mut moved);
             if self.budget.spent().is_some() {
                 // A single pass, whose length is bounded by the number of partitions.
-                holdings.sort_moved(&mut moved);
-                holdings.send_home_once(&mut moved);
+                current.sort_moved(&mut moved);
+                current.send_home_once(&mut moved);
                 return;
             }
-            if !holdings.send_home(&mut moved) && !holdings.move_fewest(&mut moved) {
+            if !current.send_home(&mut moved) && !current.move_fewest(&mut moved) {
                 return;
             }
         }
     }
 }
 
-impl Holdings<'_> {
+impl CurrentPlan<'_> {
     pub(super) fn lag(&self, partition: u32) -> u128 {
         u128::from(self.lags[partition as usize])
     }
@@ -140,12 +143,12 @@ impl Holdings<'_> {
 
     /// Whether a member is in a set of subscribers.
     pub(super) fn is_in(&self, place: usize, set: u32) -> bool {
-        self.equal || self.lineups.row(set).binary_search(&self.members[place]).is_ok()
+        self.equal || self.members_of.row(set).binary_search(&self.members[place]).is_ok()
     }
 
     /// The members of a set of subscribers.
-    pub(super) fn lineup(&self, set: u32) -> &[u32] {
-        self.lineups.row(set)
+    pub(super) fn subscribers(&self, set: u32) -> &[u32] {
+        self.members_of.row(set)
     }
 
     /// Spends steps; `None` once the budget is spent.
@@ -211,7 +214,7 @@ impl Holdings<'_> {
         });
     }
 
-    /// One pass of [`Holdings::send_home`]. Returns whether any partition went back.
+    /// One pass of [`CurrentPlan::send_home`]. Returns whether any partition went back.
     fn send_home_once(&mut self, moved: &mut Vec<u32>) -> bool {
         let away = moved.len();
         moved.retain(|&partition| {

@@ -25,7 +25,7 @@ use crate::planning::subscribers::Subscribers;
 pub(in crate::planning) use bound::most_crowded;
 pub use bound::{lag_bound, lag_bound_within};
 use line::Line;
-use order::Weighed;
+use order::LagOfPartition;
 use packed::PackedHeap;
 
 /// The steps that placing and levelling may take together, and the additional ones for each partition. Without a limit the
@@ -108,7 +108,7 @@ pub fn assign_within(
         Keep::Owners { .. } => Plan { owner: ownership.owner.clone() },
     };
     let subscribers = Subscribers::new(group);
-    let lineups = subscribers.by_id();
+    let members_of = subscribers.by_id();
     let budget = limit.budget(STEPS + STEPS_PER_PARTITION * group.topics().partitions() as u64);
     let sum = lags.iter().map(|&lag| u128::from(lag)).sum::<u128>();
     let mut placing = Placing {
@@ -117,7 +117,7 @@ pub fn assign_within(
         options,
         before: &ownership.owner,
         set_of: &subscribers.set_of,
-        lineups: &lineups,
+        members_of: &members_of,
         fits: u64::try_from(sum).is_ok(),
         totals: Totals::new(group.members()),
         owner: &mut plan.owner,
@@ -169,55 +169,58 @@ struct Placing<'a> {
     options: Options,
     /// The previous owners.
     before: &'a [u32],
-    /// By topic, the row of its subscribers in `lineups`.
+    /// By topic, the row of its subscribers in `members_of`; [`NONE`] for a topic without partitions or subscribers.
     set_of: &'a [u32],
-    lineups: &'a Csr,
+    members_of: &'a Csr,
     /// Whether the lags of all partitions together fit 64 bits.
     fits: bool,
     totals: Totals,
     owner: &'a mut [u32],
     /// The partitions to be placed, in decreasing lag.
-    open: Vec<Weighed>,
-    spare: Vec<Weighed>,
+    open: Vec<LagOfPartition>,
+    spare: Vec<LagOfPartition>,
     packed: PackedHeap,
     /// The steps that placing and levelling may still take together.
     budget: &'a Budget<'a>,
 }
 
 impl<'a> Placing<'a> {
-    fn lineup(&self, topic: u32) -> &'a [u32] {
-        self.lineups.row(self.set_of[topic as usize])
+    fn subscribers(&self, topic: u32) -> &'a [u32] {
+        match self.set_of[topic as usize] {
+            NONE => &[],
+            set => self.members_of.row(set),
+        }
     }
 
     fn topic_by_topic(&mut self) {
         for topic in 0..self.group.topics().len() as u32 {
-            let lineup = self.lineup(topic);
-            if lineup.is_empty() {
+            let subscribers = self.subscribers(topic);
+            if subscribers.is_empty() {
                 continue;
             }
-            for &member in lineup {
+            for &member in subscribers {
                 self.totals.count[member as usize] = 0;
                 self.totals.lag[member as usize] = 0;
             }
             self.open.clear();
             self.keep(self.group.topics().range(topic));
-            self.place_on(lineup);
+            self.place_on(subscribers);
             if let Keep::Owners { threshold } = self.options.keep {
-                self.level(topic..topic + 1, lineup, threshold);
+                self.level(topic..topic + 1, subscribers, threshold);
             }
         }
     }
 
     fn all_topics(&mut self) {
         let topics = 0..self.group.topics().len() as u32;
-        let served = || topics.clone().filter(|&topic| !self.lineup(topic).is_empty());
+        let served = || topics.clone().filter(|&topic| !self.subscribers(topic).is_empty());
         let sets: std::collections::BTreeSet<u32> = served().map(|topic| self.set_of[topic as usize]).collect();
         for topic in served().collect::<Vec<_>>() {
             self.keep(self.group.topics().range(topic));
         }
         match sets.len() {
             0 => return,
-            1 => sets.iter().for_each(|&set| self.place_on(self.lineups.row(set))),
+            1 => sets.iter().for_each(|&set| self.place_on(self.members_of.row(set))),
             _ => self.place_on_sets(),
         }
         if let Keep::Owners { threshold } = self.options.keep {
@@ -238,18 +241,18 @@ impl<'a> Placing<'a> {
     }
 
     /// Places the open partitions on members that subscribe to all of them.
-    fn place_on(&mut self, lineup: &[u32]) {
+    fn place_on(&mut self, subscribers: &[u32]) {
         order::sort(&mut self.open, &mut self.spare);
         let (owner, totals) = (&mut *self.owner, &mut self.totals);
         if self.fits {
             let give = |partition: u32, member| owner[partition as usize] = member;
-            self.packed.place(lineup, &self.open, totals, self.options.max_skew, give);
+            self.packed.place(subscribers, &self.open, totals, self.options.max_skew, give);
             return;
         }
         let mut line = Line::default();
-        line.refill(lineup, totals, self.options.max_skew);
+        line.refill(subscribers, totals, self.options.max_skew);
         for &(lag, partition) in &self.open {
-            owner[partition as usize] = line.place(lineup, totals, lag, self.options.max_skew, self.budget);
+            owner[partition as usize] = line.place(subscribers, totals, lag, self.options.max_skew, self.budget);
         }
     }
 
@@ -258,17 +261,17 @@ impl<'a> Placing<'a> {
         order::sort(&mut self.open, &mut self.spare);
         let topic_of = self.group.topics().of_partitions();
         let mut lines: Vec<Option<Line>> = Vec::new();
-        lines.resize_with(self.lineups.len(), || None);
+        lines.resize_with(self.members_of.len(), || None);
         for &(lag, partition) in &self.open {
             let set = self.set_of[topic_of[partition as usize] as usize];
-            let lineup = self.lineups.row(set);
+            let subscribers = self.members_of.row(set);
             let line = lines[set as usize].get_or_insert_with(|| {
                 let mut line = Line::default();
-                line.refill(lineup, &self.totals, self.options.max_skew);
+                line.refill(subscribers, &self.totals, self.options.max_skew);
                 line
             });
             self.owner[partition as usize] =
-                line.place(lineup, &mut self.totals, lag, self.options.max_skew, self.budget);
+                line.place(subscribers, &mut self.totals, lag, self.options.max_skew, self.budget);
         }
     }
 }

@@ -1,40 +1,41 @@
 //! Partitions in decreasing lag.
 
 /// A partition's lag and id.
-pub(super) type Weighed = (u64, u32);
+pub(super) type LagOfPartition = (u64, u32);
 
 /// With fewer partitions than this, a sort by comparison is faster than a radix sort.
 const RADIX_FROM: usize = 128;
 
 /// Sorts by decreasing lag; equal lags stay in their order. `spare` is memory to work in. O(n) for lags of bounded size.
-pub(super) fn sort(weighed: &mut Vec<Weighed>, spare: &mut Vec<Weighed>) {
-    if weighed.len() < RADIX_FROM {
-        weighed.sort_by_key(|&(lag, _)| std::cmp::Reverse(lag));
+pub(super) fn sort(partitions: &mut Vec<LagOfPartition>, spare: &mut Vec<LagOfPartition>) {
+    if partitions.len() < RADIX_FROM {
+        partitions.sort_by_key(|&(lag, _)| std::cmp::Reverse(lag));
         return;
     }
-    let (least, most) = weighed.iter().fold((u64::MAX, 0), |(least, most), &(lag, _)| (least.min(lag), most.max(lag)));
+    let (least, most) =
+        partitions.iter().fold((u64::MAX, 0), |(least, most), &(lag, _)| (least.min(lag), most.max(lag)));
     // A stable sort digit by digit, from the lowest, of the difference to the largest lag.
-    let width = if weighed.len() < 1 << 16 { 8 } else { 11 };
+    let width = if partitions.len() < 1 << 16 { 8 } else { 11 };
     let mask = (1u64 << width) - 1;
     let mut counts = vec![0u32; 1 << width];
     let mut shift = 0;
     while shift < u64::BITS && (most - least) >> shift > 0 {
-        let digit = |&(lag, _): &Weighed| ((most - lag) >> shift & mask) as usize;
+        let digit = |&(lag, _): &LagOfPartition| ((most - lag) >> shift & mask) as usize;
         counts.fill(0);
-        weighed.iter().for_each(|entry| counts[digit(entry)] += 1);
-        if counts[digit(&weighed[0])] as usize != weighed.len() {
+        partitions.iter().for_each(|entry| counts[digit(entry)] += 1);
+        if counts[digit(&partitions[0])] as usize != partitions.len() {
             let mut start = 0;
             for count in &mut counts {
                 start += std::mem::replace(count, start);
             }
             spare.clear();
-            spare.resize(weighed.len(), (0, 0));
-            for entry in weighed.iter() {
+            spare.resize(partitions.len(), (0, 0));
+            for entry in partitions.iter() {
                 let at = &mut counts[digit(entry)];
                 spare[*at as usize] = *entry;
                 *at += 1;
             }
-            std::mem::swap(weighed, spare);
+            std::mem::swap(partitions, spare);
         }
         shift += width;
     }
@@ -53,7 +54,8 @@ mod tests {
         };
         for (count, modulus) in [(0, 1), (5, 3), (127, 9), (128, 9), (3_000, 1), (3_000, 1 << 40), (70_000, 50_000)] {
             for top in [0, u64::MAX - (1 << 44)] {
-                let given: Vec<Weighed> = (0..count).map(|partition| (top + random() % modulus, partition)).collect();
+                let given: Vec<LagOfPartition> =
+                    (0..count).map(|partition| (top + random() % modulus, partition)).collect();
                 let mut expected = given.clone();
                 expected.sort_by_key(|&(lag, _)| std::cmp::Reverse(lag));
                 let mut sorted = given;

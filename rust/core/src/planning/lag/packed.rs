@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::Totals;
-use super::order::Weighed;
+use super::order::LagOfPartition;
 
 /// A subscriber's load, compared by lag, then number of partitions, then place among the subscribers:
 ///
@@ -108,13 +108,13 @@ pub(super) struct PackedHeap {
 }
 
 impl PackedHeap {
-    /// Gives `open`, in decreasing lag, to `lineup`, whose members ascend and have the partitions and the lag in `totals`. New
+    /// Gives `open`, in decreasing lag, to `subscribers`, which ascend and have the partitions and the lag in `totals`. New
     /// partitions are added to `totals`. `give` is called with each partition and its member. Every sum of lags, those in
     /// `totals` included, must fit 64 bits: a larger sum would run into the next field of an entry.
     pub(super) fn place(
         &mut self,
-        lineup: &[u32],
-        open: &[Weighed],
+        subscribers: &[u32],
+        open: &[LagOfPartition],
         totals: &mut Totals,
         max_skew: Option<u32>,
         mut give: impl FnMut(u32, u32),
@@ -122,26 +122,28 @@ impl PackedHeap {
         if open.is_empty() {
             return;
         }
-        let fresh = lineup.iter().all(|&member| totals.count[member as usize] == 0);
+        let fresh = subscribers.iter().all(|&member| totals.count[member as usize] == 0);
         if fresh && max_skew == Some(0) {
-            self.by_rounds(lineup, open, totals, &mut |partition, place| give(partition, lineup[place as usize]));
+            self.by_rounds(subscribers, open, totals, &mut |partition, place| {
+                give(partition, subscribers[place as usize])
+            });
             return;
         }
         // If no member has a partition, every member gets one before any member gets two.
-        let (first, open) = open.split_at(if fresh { lineup.len().min(open.len()) } else { 0 });
-        for (&(lag, partition), &member) in first.iter().zip(lineup) {
+        let (first, open) = open.split_at(if fresh { subscribers.len().min(open.len()) } else { 0 });
+        for (&(lag, partition), &member) in first.iter().zip(subscribers) {
             give(partition, member);
             totals.add(member, lag);
         }
         if open.is_empty() {
             return;
         }
-        let mut hand_out = |partition: u32, place: u32| give(partition, lineup[place as usize]);
+        let mut hand_out = |partition: u32, place: u32| give(partition, subscribers[place as usize]);
         let with_lag = open.partition_point(|&(lag, _)| lag > 0);
         self.by_lag.clear();
         self.parked.clear();
         let entries = (0u32..)
-            .zip(lineup)
+            .zip(subscribers)
             .map(|(place, &member)| ByLag::new(totals.lag[member as usize], totals.count[member as usize], place));
         self.by_lag.extend(entries.map(Reverse));
         let (heavy, light) = match max_skew {
@@ -156,7 +158,7 @@ impl PackedHeap {
         let entries = self.by_lag.drain().map(|Reverse(entry)| entry).chain(self.parked.drain(..));
         if light.is_empty() {
             for entry in entries {
-                let member = lineup[entry.place() as usize] as usize;
+                let member = subscribers[entry.place() as usize] as usize;
                 (totals.lag[member], totals.count[member]) = (entry.lag(), entry.count());
             }
             return;
@@ -164,12 +166,12 @@ impl PackedHeap {
         self.by_count.clear();
         self.by_count.extend(entries.map(|entry| Reverse(ByCount::of(entry))));
         for &(lag, partition) in light {
-            let mut top = self.by_count.peek_mut().expect("somebody subscribes");
+            let mut top = self.by_count.peek_mut().expect("a subscriber");
             hand_out(partition, top.0.place());
             top.0 = top.0.plus(lag);
         }
         for Reverse(entry) in self.by_count.drain() {
-            let member = lineup[entry.place() as usize] as usize;
+            let member = subscribers[entry.place() as usize] as usize;
             (totals.count[member], totals.lag[member]) = (entry.count(), entry.lag());
         }
     }
@@ -177,14 +179,14 @@ impl PackedHeap {
     /// By number first, if no member has a partition: every member gets one in each round, the members with the least lag first.
     fn by_rounds(
         &mut self,
-        lineup: &[u32],
-        open: &[Weighed],
+        subscribers: &[u32],
+        open: &[LagOfPartition],
         totals: &mut Totals,
         hand_out: &mut impl FnMut(u32, u32),
     ) {
         self.round.clear();
-        self.round.extend((0..lineup.len().min(open.len()) as u128).map(ByRound));
-        for (round, chunk) in open.chunks(lineup.len()).enumerate() {
+        self.round.extend((0..subscribers.len().min(open.len()) as u128).map(ByRound));
+        for (round, chunk) in open.chunks(subscribers.len()).enumerate() {
             if round > 0 {
                 self.round.sort_unstable();
             }
@@ -193,18 +195,18 @@ impl PackedHeap {
                 *entry = entry.plus(lag);
             }
         }
-        let (rounds, more) = (open.len() / lineup.len(), open.len() % lineup.len());
+        let (rounds, more) = (open.len() / subscribers.len(), open.len() % subscribers.len());
         for (at, &entry) in self.round.iter().enumerate() {
-            let member = lineup[entry.place() as usize] as usize;
+            let member = subscribers[entry.place() as usize] as usize;
             totals.lag[member] = entry.lag();
             totals.count[member] = (rounds + usize::from(at < more)) as u32;
         }
     }
 
     /// Each partition goes to the member with the least lag.
-    fn place_by_lag(&mut self, heavy: &[Weighed], hand_out: &mut impl FnMut(u32, u32)) {
+    fn place_by_lag(&mut self, heavy: &[LagOfPartition], hand_out: &mut impl FnMut(u32, u32)) {
         for &(lag, partition) in heavy {
-            let mut top = self.by_lag.peek_mut().expect("somebody subscribes");
+            let mut top = self.by_lag.peek_mut().expect("a subscriber");
             hand_out(partition, top.0.place());
             top.0 = top.0.plus(lag);
         }
@@ -212,7 +214,7 @@ impl PackedHeap {
 
     /// Each partition goes to the member with the least lag of those that have fewer than `skew` partitions more than the member
     /// with the fewest.
-    fn place_within(&mut self, skew: u32, heavy: &[Weighed], hand_out: &mut impl FnMut(u32, u32)) {
+    fn place_within(&mut self, skew: u32, heavy: &[LagOfPartition], hand_out: &mut impl FnMut(u32, u32)) {
         self.having.clear();
         for Reverse(entry) in &self.by_lag {
             let count = entry.count() as usize;
@@ -222,7 +224,7 @@ impl PackedHeap {
             self.having[count] += 1;
         }
         self.having.push(0);
-        let mut least = self.having.iter().position(|&members| members > 0).expect("somebody subscribes") as u32;
+        let mut least = self.having.iter().position(|&members| members > 0).expect("a subscriber") as u32;
         let mut ceiling = least.saturating_add(skew);
         let entries = std::mem::take(&mut self.by_lag).into_vec();
         let (open, parked): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.0.count() < ceiling);

@@ -32,7 +32,7 @@ use crate::protocol::writer::WriteError;
 /// The result of a rebalance.
 #[derive(Debug, Clone)]
 pub struct Performed {
-    /// The plan and what it was made from.
+    /// The plan, and the owners before it.
     pub outcome: Outcome,
     /// The members' subscriptions and claims as dense ids, without the claims that the leader knows to be false.
     pub group: Group,

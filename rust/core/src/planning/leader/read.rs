@@ -103,7 +103,9 @@ pub enum FaultReason {
     #[error("it counts as without history: {0}")]
     UserData(UnknownForm),
     /// The user's own assignor adds more data about the member than is allowed: the number of bytes.
-    #[error("its assignor says {0} bytes of it, which do not count: at most {MOST_MEMBER_DATA} may be")]
+    #[error(
+        "its assignor added {0} bytes of member data, more than the limit of {MOST_MEMBER_DATA}; the data are ignored"
+    )]
     MemberData(usize),
     /// The number of claims on partitions, or numbers, that the leader did not hand out to the member, by the plans that it
     /// remembers.

@@ -156,16 +156,16 @@ pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<St
 }
 
 /// The problems of a step: each kind once, however many members have it.
-struct Problems<'a> {
+struct EventFaults<'a> {
     seq: i64,
     /// In the order of their first appearance, each with the members or topics.
-    found: Vec<(Problem, BTreeSet<&'a str>)>,
+    found: Vec<(EventFault, BTreeSet<&'a str>)>,
     /// Events without a member id, which have no names to count.
     nameless: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Problem {
+enum EventFault {
     Nameless,
     Twice,
     LeavesAbsent,
@@ -173,9 +173,9 @@ enum Problem {
     UnknownTopic,
 }
 
-impl<'a> Problems<'a> {
-    fn add(&mut self, problem: Problem, name: &'a str) {
-        self.nameless += usize::from(problem == Problem::Nameless);
+impl<'a> EventFaults<'a> {
+    fn add(&mut self, problem: EventFault, name: &'a str) {
+        self.nameless += usize::from(problem == EventFault::Nameless);
         let place = self.found.iter().position(|(known, _)| *known == problem).unwrap_or_else(|| {
             self.found.push((problem, BTreeSet::new()));
             self.found.len() - 1
@@ -188,13 +188,13 @@ impl<'a> Problems<'a> {
         found.into_iter().fold(None, |before, (problem, names)| {
             let name = names.first().copied().unwrap_or_default();
             let text = match problem {
-                Problem::Nameless => "an event without a member id".to_owned(),
-                Problem::Twice => format!("member {name:?} is in the snapshot twice"),
-                Problem::LeavesAbsent => format!("member {name:?} leaves but is not in the group"),
-                Problem::SubscribesAbsent => format!("member {name:?} subscribes but is not in the group"),
-                Problem::UnknownTopic => format!("topic {name:?} has no known partition count"),
+                EventFault::Nameless => "an event without a member id".to_owned(),
+                EventFault::Twice => format!("member {name:?} is in the snapshot twice"),
+                EventFault::LeavesAbsent => format!("member {name:?} leaves but is not in the group"),
+                EventFault::SubscribesAbsent => format!("member {name:?} subscribes but is not in the group"),
+                EventFault::UnknownTopic => format!("topic {name:?} has no known partition count"),
             };
-            let many = if problem == Problem::Nameless { nameless } else { names.len() };
+            let many = if problem == EventFault::Nameless { nameless } else { names.len() };
             let others = if many > 1 { format!(" (and {} more)", many - 1) } else { String::new() };
             joined(before, Some(format!("seq {seq}: {text}{others}")))
         })
@@ -356,7 +356,7 @@ impl<'a> Timeline<'a> {
         let length = self.history.events[start..].partition_point(|event| event.seq == seq);
         self.next_event += length;
         (self.now, self.last_seq) = (ts, seq);
-        let mut problems = Problems { seq, found: Vec::new(), nameless: 0 };
+        let mut problems = EventFaults { seq, found: Vec::new(), nameless: 0 };
         let mut generation = None;
         let mut snapshot = BTreeSet::new();
         let mut unknown = BTreeSet::new();
@@ -371,25 +371,25 @@ impl<'a> Timeline<'a> {
                 }
                 // No member has an empty id, so such an event changes nothing.
                 _ if event.member_id.is_empty() => {
-                    problems.add(Problem::Nameless, "");
+                    problems.add(EventFault::Nameless, "");
                     false
                 }
                 Kind::Snapshot => {
                     if !snapshot.insert(event.member_id) {
-                        problems.add(Problem::Twice, event.member_id);
+                        problems.add(EventFault::Twice, event.member_id);
                     }
                     true
                 }
                 Kind::Leave => {
                     if self.members.remove(event.member_id).is_none() {
-                        problems.add(Problem::LeavesAbsent, event.member_id);
+                        problems.add(EventFault::LeavesAbsent, event.member_id);
                     }
                     false
                 }
                 Kind::Subscribe => {
                     let there = self.members.contains_key(event.member_id);
                     if !there {
-                        problems.add(Problem::SubscribesAbsent, event.member_id);
+                        problems.add(EventFault::SubscribesAbsent, event.member_id);
                     }
                     there
                 }
@@ -408,7 +408,7 @@ impl<'a> Timeline<'a> {
             unknown.extend(topics());
         }
         for topic in unknown {
-            problems.add(Problem::UnknownTopic, self.names[topic as usize]);
+            problems.add(EventFault::UnknownTopic, self.names[topic as usize]);
         }
         let (ts, error) = (self.now, problems.text());
         Step {

@@ -2,7 +2,7 @@
 
 use super::java::{HashMap, IntSet};
 use super::release::Extras;
-use super::spec::{AssignorError, Draft, NewTargets, Spec, Target, TopicKey};
+use super::spec::{AssignmentDraft, AssignorError, NewTargets, Spec, Target, TopicKey};
 
 /// Plans a group: the members get equal numbers, up to one, and each keeps its partitions up to its number. O(partitions +
 /// members).
@@ -26,10 +26,10 @@ pub(crate) fn assign(spec: &Spec<'_>, rule: Extras) -> Result<NewTargets, Assign
         let Quota { keeps, gets } = quotas.next(has.sum());
         let mut draft = None;
         for (key, _) in member.target.topics.iter().filter(|(key, _)| !kept[key.topic as usize]) {
-            draft.get_or_insert_with(|| Draft::copy_of(member.target)).remove_topic(*key);
+            draft.get_or_insert_with(|| AssignmentDraft::copy_of(member.target)).remove_topic(*key);
         }
         for (key, partition) in leaving(member.target, &kept, keeps) {
-            draft.get_or_insert_with(|| Draft::copy_of(member.target)).remove(key, partition);
+            draft.get_or_insert_with(|| AssignmentDraft::copy_of(member.target)).remove(key, partition);
             free.push((key.topic, partition));
         }
         if gets > 0 {
@@ -41,13 +41,13 @@ pub(crate) fn assign(spec: &Spec<'_>, rule: Extras) -> Result<NewTargets, Assign
     for (number, gets) in hungry {
         let (taken, left) = rest.split_at(gets.min(rest.len()));
         rest = left;
-        let draft = drafts[number].get_or_insert_with(|| Draft::copy_of(spec.members[number].target));
+        let draft = drafts[number].get_or_insert_with(|| AssignmentDraft::copy_of(spec.members[number].target));
         for run in taken.chunk_by(|one, next| one.0 == next.0) {
             draft.add(spec.key(run[0].0), run.iter().map(|&(_, partition)| partition), IntSet::new);
         }
     }
     if rest.is_empty() {
-        Ok(drafts.into_iter().map(|draft| draft.map(Draft::into_record)).collect())
+        Ok(drafts.into_iter().map(|draft| draft.map(AssignmentDraft::into_record)).collect())
     } else {
         Err(AssignorError::Targets)
     }

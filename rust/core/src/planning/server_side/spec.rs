@@ -125,12 +125,12 @@ pub(crate) type NewTargets = Vec<Option<Vec<(TopicKey, Vec<u32>)>>>;
 
 /// A member's assignment while an assignor changes it.
 #[derive(Debug, Clone)]
-pub(crate) struct Draft {
+pub(crate) struct AssignmentDraft {
     order: HashMap<TopicKey>,
     sets: hashbrown::HashMap<u32, IntSet>,
 }
 
-impl Draft {
+impl AssignmentDraft {
     /// A deep copy of a target.
     pub(crate) fn copy_of(target: &Target) -> Self {
         let mut order = HashMap::with_capacity(target.topics.len());

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::planning::group::NONE;
 
 use super::java::{IntSet, Key, room_for};
-use super::spec::{AssignorError, Draft, NewTargets, Spec};
+use super::spec::{AssignmentDraft, AssignorError, NewTargets, Spec};
 
 /// The most passes over the topics.
 const PASSES: usize = 16;
@@ -26,7 +26,7 @@ pub(crate) fn assign(spec: &Spec<'_>) -> Result<NewTargets, AssignorError> {
     builder.hand_out(&topics);
     topics.retain(|&topic| builder.count(topic) >= 2);
     builder.balance(&topics);
-    Ok(builder.drafts.into_iter().map(|draft| draft.map(Draft::into_record)).collect())
+    Ok(builder.drafts.into_iter().map(|draft| draft.map(AssignmentDraft::into_record)).collect())
 }
 
 struct Builder<'a> {
@@ -38,7 +38,7 @@ struct Builder<'a> {
     /// By member, the number of its partitions.
     sizes: Vec<u32>,
     /// By member, its assignment if that changed.
-    drafts: Vec<Option<Draft>>,
+    drafts: Vec<Option<AssignmentDraft>>,
 }
 
 impl<'a> Builder<'a> {
@@ -76,7 +76,9 @@ impl<'a> Builder<'a> {
         for (number, member) in self.spec.members.iter().enumerate() {
             for (key, list) in &member.target.topics {
                 if self.subscribers[key.topic as usize].binary_search(&(number as u32)).is_err() {
-                    self.drafts[number].get_or_insert_with(|| Draft::copy_of(member.target)).remove_topic(*key);
+                    self.drafts[number]
+                        .get_or_insert_with(|| AssignmentDraft::copy_of(member.target))
+                        .remove_topic(*key);
                     continue;
                 }
                 self.sizes[number] += list.len() as u32;
@@ -157,12 +159,12 @@ impl<'a> Builder<'a> {
         let (spec, key) = (self.spec, self.spec.key(topic));
         let owner = std::mem::replace(&mut self.owners[topic as usize][partition as usize], member);
         if owner != NONE {
-            let copy = || Draft::copy_of(spec.members[owner as usize].target);
+            let copy = || AssignmentDraft::copy_of(spec.members[owner as usize].target);
             self.drafts[owner as usize].get_or_insert_with(copy).remove(key, partition);
             self.sizes[owner as usize] -= 1;
         }
         let each = (spec.topics[topic as usize].partitions as usize).div_ceil(self.count(topic));
-        let copy = || Draft::copy_of(spec.members[member as usize].target);
+        let copy = || AssignmentDraft::copy_of(spec.members[member as usize].target);
         let draft = self.drafts[member as usize].get_or_insert_with(copy);
         draft.add(key, [partition], || IntSet::with_capacity(room_for(each)));
         self.sizes[member as usize] += 1;

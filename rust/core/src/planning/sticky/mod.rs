@@ -16,6 +16,7 @@ mod deal;
 mod flow;
 mod least_loaded;
 mod levels;
+mod narrowed;
 mod proposal;
 mod rows;
 mod uniform;
@@ -27,8 +28,9 @@ use crate::planning::group::{Group, NONE};
 use crate::planning::objective::{Mode, Objective};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
+use crate::planning::subscribers::Subscribers;
 use flow::Detours;
-use rows::{Lineups, Problem, Rows};
+use rows::{Problem, Rows};
 pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
@@ -74,13 +76,17 @@ pub fn assign_within(
         uniform::assign(group, subscription, &mut plan);
         return (plan, None);
     }
-    let lineups = Lineups::new(group);
-    let rows = if racks { Rows::of_racks(group, &lineups, |_, set| set) } else { Rows::of_lineups(group, &lineups) };
-    let limited = if racks && rows.arcs(&lineups) > MOST_ARCS {
-        drop(rows);
-        wide::assign(group, &lineups, objective, &mut plan, limit)
+    let subscribers = Subscribers::new(group);
+    let rows = if racks {
+        Rows::of_racks(group, &subscribers, |_, rack_set| rack_set)
     } else {
-        dense(group, &lineups, rows, racks, objective, &mut plan, limit)
+        Rows::of_subscribers(group, &subscribers)
+    };
+    let limited = if racks && rows.arcs(&subscribers) > MOST_ARCS {
+        drop(rows);
+        wide::assign(group, &subscribers, objective, &mut plan, limit)
+    } else {
+        dense(group, &subscribers, rows, racks, objective, &mut plan, limit)
     };
     (plan, limited)
 }
@@ -88,7 +94,7 @@ pub fn assign_within(
 /// Plans a group with an arc for each row and each of its subscribers. `plan` has the previous owners that count.
 fn dense(
     group: &Group,
-    lineups: &Lineups,
+    subscribers: &Subscribers,
     rows: Rows,
     racks: bool,
     objective: Objective,
@@ -96,7 +102,7 @@ fn dense(
     limit: &Limit<'_>,
 ) -> Option<Limited> {
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = Problem::new(group, lineups, rows, &plan.owner, pinned, racks);
+    let problem = Problem::new(group, subscribers, rows, &plan.owner, pinned, racks);
     let proposed = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, &budget) {

@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::subscribers::Subscribers;
 
 /// A run of partitions of one topic that lie in one row.
 #[derive(Debug, Clone, Copy)]
@@ -19,124 +20,48 @@ pub(super) struct Segment {
     pub end: u32,
 }
 
-/// The lineups: sets of subscribers, each once for all topics that have it.
-pub(super) struct Lineups {
-    members_of_subscription: Csr,
-    /// Whether each subscription is that of exactly one member.
-    alone: bool,
-    /// By topic, its lineup; [`NONE`] for a topic without partitions or subscribers.
-    pub of_topic: Vec<u32>,
-    /// Topic to the subscriptions that have it, ascending.
-    by_topic: Csr,
-    /// By lineup, the first topic that has it.
-    first_topic: Vec<u32>,
-    /// By lineup, the number of its members.
-    pub sizes: Vec<u32>,
-}
-
-impl Lineups {
-    /// O(subscription entries of the distinct subscriptions).
-    pub(super) fn new(group: &Group) -> Self {
-        let topics = group.topics();
-        let members_of_subscription = Csr::group_by(group.subscription_of(), group.subscriptions().len());
-        let unused = members_of_subscription.rows().any(<[u32]>::is_empty);
-        let alone = !unused && group.members() == group.subscriptions().len();
-        let by_topic = if unused {
-            // A subscription that no member has adds no subscribers.
-            let mut used = Csr::new();
-            for (row, members) in group.subscriptions().rows().zip(members_of_subscription.rows()) {
-                used.push_row(if members.is_empty() { &[] } else { row });
-            }
-            used.transpose(topics.len())
-        } else {
-            group.subscriptions().transpose(topics.len())
-        };
-        let mut known: HashTable<u32> = HashTable::with_capacity(topics.len());
-        let mut first_topic: Vec<u32> = Vec::new();
-        let hash = |row: &[u32]| FxBuildHasher.hash_one(row);
-        let mut of_topic = vec![NONE; topics.len()];
-        for (topic, row) in (0u32..).zip(by_topic.rows()) {
-            if row.is_empty() || topics.range(topic).is_empty() {
-                continue;
-            }
-            let of_lineup = |lineup: u32| by_topic.row(first_topic[lineup as usize]);
-            let hashed = hash(row);
-            if let Some(&lineup) = known.find(hashed, |&lineup| of_lineup(lineup) == row) {
-                of_topic[topic as usize] = lineup;
-            } else {
-                let lineup = first_topic.len() as u32;
-                known.insert_unique(hashed, lineup, |&lineup| hash(of_lineup(lineup)));
-                first_topic.push(topic);
-                of_topic[topic as usize] = lineup;
-            }
-        }
-        let size =
-            |row: &[u32]| row.iter().map(|&subscription| members_of_subscription.row(subscription).len() as u32).sum();
-        let rows = first_topic.iter().map(|&topic| by_topic.row(topic));
-        let sizes = if alone { rows.map(|row| row.len() as u32).collect() } else { rows.map(size).collect() };
-        Self { members_of_subscription, alone, of_topic, by_topic, first_topic, sizes }
-    }
-
-    /// Puts a lineup's members into `into`, ascending.
-    pub(super) fn members(&self, lineup: u32, into: &mut Vec<u32>) {
-        into.clear();
-        let subscriptions = self.by_topic.row(self.first_topic[lineup as usize]);
-        if self.alone {
-            let member_of = self.members_of_subscription.items();
-            into.extend(subscriptions.iter().map(|&subscription| member_of[subscription as usize]));
-        } else {
-            for &subscription in subscriptions {
-                into.extend_from_slice(self.members_of_subscription.row(subscription));
-            }
-        }
-        if !into.is_sorted() {
-            into.sort_unstable();
-        }
-    }
-}
-
 /// The rows and their partitions, without the arcs to their subscribers.
 pub(super) struct Rows {
-    /// By row, its lineup and its rack set, in order of their first partition.
+    /// By row, its set of subscribers and its rack set, in order of their first partition.
     pub keys: Vec<(u32, u32)>,
     /// See [`Problem::segments`].
     pub segments: Vec<Segment>,
 }
 
 impl Rows {
-    /// A row for each lineup.
-    pub(super) fn of_lineups(group: &Group, lineups: &Lineups) -> Self {
-        // Lineups are numbered in order of their first topic.
-        let keys = (0..lineups.sizes.len() as u32).map(|lineup| (lineup, 0)).collect();
+    /// A row for each set of subscribers.
+    pub(super) fn of_subscribers(group: &Group, subscribers: &Subscribers) -> Self {
+        // Subscribers are numbered in order of their first topic.
+        let keys = (0..subscribers.len() as u32).map(|set| (set, 0)).collect();
         let mut segments = Vec::with_capacity(group.topics().len());
-        for (topic, &row) in (0u32..).zip(&lineups.of_topic).filter(|(_, lineup)| **lineup != NONE) {
+        for (topic, &row) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
             let std::ops::Range { start, end } = group.topics().range(topic);
             segments.push(Segment { row, first: start, start, end });
         }
-        Self { keys, segments }.in_order(lineups)
+        Self { keys, segments }.in_order(subscribers)
     }
 
-    /// A row for each lineup and each set that `set_of` makes of the lineup and the racks of the replicas.
-    pub(super) fn of_racks(group: &Group, lineups: &Lineups, mut set_of: impl FnMut(u32, u32) -> u32) -> Self {
-        let mut numbers = Numbers { known: HashTable::new(), last: Vec::new(), keys: Vec::new() };
+    /// A row for each set of subscribers and each number that `near_of` gives this set and the rack set of the replicas.
+    pub(super) fn of_racks(group: &Group, subscribers: &Subscribers, mut near_of: impl FnMut(u32, u32) -> u32) -> Self {
+        let mut numbers = RowNumbers { known: HashTable::new(), last: Vec::new(), keys: Vec::new() };
         let mut segments = Vec::new();
-        for (topic, &lineup) in (0u32..).zip(&lineups.of_topic).filter(|(_, lineup)| **lineup != NONE) {
+        for (topic, &set) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
             let std::ops::Range { start: first, end } = group.topics().range(topic);
             let sets = &group.topics().racks().of_partition[first as usize..end as usize];
             let mut start = first;
             for run in sets.chunk_by(|a, b| a == b) {
                 let end = start + run.len() as u32;
-                segments.push(Segment { row: numbers.row(lineup, set_of(lineup, run[0])), first, start, end });
+                segments.push(Segment { row: numbers.row(set, near_of(set, run[0])), first, start, end });
                 start = end;
             }
         }
-        Self { keys: numbers.keys, segments }.in_order(lineups)
+        Self { keys: numbers.keys, segments }.in_order(subscribers)
     }
 
     /// Puts the segments, which are in order of topic and number, into the order in which partitions are given away. The segments
-    /// of one topic stay together: all of them have the topic's lineup.
-    fn in_order(mut self, lineups: &Lineups) -> Self {
-        let size = |segment: &Segment| lineups.sizes[self.keys[segment.row as usize].0 as usize];
+    /// of one topic stay together: all of them have the topic's set of subscribers.
+    fn in_order(mut self, subscribers: &Subscribers) -> Self {
+        let size = |segment: &Segment| subscribers.sizes[self.keys[segment.row as usize].0 as usize];
         let topics: Vec<&[Segment]> = self.segments.chunk_by(|a, b| a.first == b.first).collect();
         let sizes: Vec<u32> = topics.iter().map(|segments| size(&segments[0])).collect();
         if !sizes.is_sorted() {
@@ -158,16 +83,16 @@ impl Rows {
     }
 
     /// Row to its subscribers, ascending: an arc for each pair of them.
-    fn subscribers(&self, lineups: &Lineups) -> Csr {
-        let mut arcs = Csr::with_capacity(self.keys.len(), self.arcs(lineups) as usize);
-        let mut subscribers = Vec::new();
+    fn subscribers(&self, subscribers: &Subscribers) -> Csr {
+        let mut arcs = Csr::with_capacity(self.keys.len(), self.arcs(subscribers) as usize);
+        let mut of_set = Vec::new();
         let mut last = NONE;
-        for &(lineup, _) in &self.keys {
-            if last != lineup {
-                lineups.members(lineup, &mut subscribers);
-                last = lineup;
+        for &(set, _) in &self.keys {
+            if last != set {
+                subscribers.put_members(set, &mut of_set);
+                last = set;
             }
-            arcs.push_row(&subscribers);
+            arcs.push_row(&of_set);
         }
         arcs
     }
@@ -184,33 +109,33 @@ impl Rows {
     }
 
     /// The number of pairs of a row and a subscriber.
-    pub(super) fn arcs(&self, lineups: &Lineups) -> u64 {
-        self.keys.iter().map(|&(lineup, _)| u64::from(lineups.sizes[lineup as usize])).sum()
+    pub(super) fn arcs(&self, subscribers: &Subscribers) -> u64 {
+        self.keys.iter().map(|&(set, _)| u64::from(subscribers.sizes[set as usize])).sum()
     }
 }
 
-/// Numbers the rows of lineups and sets.
-struct Numbers {
+/// Numbers the rows of sets of subscribers and racks.
+struct RowNumbers {
     known: HashTable<u32>,
-    /// By set, the last lineup with this set, and the row of both. The partitions of one topic alternate between few rows, and a
-    /// hash for each of them would take a twelfth of the time of a plan.
+    /// By rack set, the last set of subscribers with it, and the row of both. The partitions of one topic alternate between few
+    /// rows, and a hash for each of them would take a twelfth of the time of a plan.
     last: Vec<(u32, u32)>,
     keys: Vec<(u32, u32)>,
 }
 
-impl Numbers {
+impl RowNumbers {
     #[inline]
-    fn row(&mut self, lineup: u32, set: u32) -> u32 {
-        match self.last.get(set as usize) {
-            Some(&(last, row)) if last == lineup => row,
-            _ => self.look_up(lineup, set),
+    fn row(&mut self, set: u32, rack_set: u32) -> u32 {
+        match self.last.get(rack_set as usize) {
+            Some(&(last, row)) if last == set => row,
+            _ => self.look_up(set, rack_set),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, lineup: u32, set: u32) -> u32 {
+    fn look_up(&mut self, set: u32, rack_set: u32) -> u32 {
         let Self { known, last, keys } = self;
-        let key = (lineup, set);
+        let key = (set, rack_set);
         let hash = |key: (u32, u32)| FxBuildHasher.hash_one(key);
         let found = known.find(hash(key), |&row| keys[row as usize] == key).copied();
         let row = found.unwrap_or_else(|| {
@@ -219,10 +144,10 @@ impl Numbers {
             known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
             row
         });
-        if last.len() <= set as usize {
-            last.resize(set as usize + 1, (NONE, NONE));
+        if last.len() <= rack_set as usize {
+            last.resize(rack_set as usize + 1, (NONE, NONE));
         }
-        last[set as usize] = (lineup, row);
+        last[rack_set as usize] = (set, row);
         row
     }
 }
@@ -294,8 +219,15 @@ pub(super) fn racks_matter(group: &Group) -> bool {
 impl Problem {
     /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
     /// holdings are fixed load and only the other partitions are to be placed. `racks` says that the rows are those of racks.
-    pub(super) fn new(group: &Group, lineups: &Lineups, rows: Rows, owner: &[u32], pinned: bool, racks: bool) -> Self {
-        let arcs = rows.subscribers(lineups);
+    pub(super) fn new(
+        group: &Group,
+        subscribers: &Subscribers,
+        rows: Rows,
+        owner: &[u32],
+        pinned: bool,
+        racks: bool,
+    ) -> Self {
+        let arcs = rows.subscribers(subscribers);
         let mismatch = if racks { rows.mismatch(group, &arcs) } else { Vec::new() };
         let mut problem = Self::with_arcs(group.members(), rows.segments, arcs, mismatch);
         problem.count(owner, pinned);

@@ -11,14 +11,16 @@ use std::collections::BinaryHeap;
 
 use super::flow::{self, Detours};
 use super::levels;
-use super::rows::{Lineups, Problem, Rows};
+use super::narrowed::{Narrowed, narrow};
+use super::rows::{Problem, Rows};
 use super::{STEPS, STEPS_PER_ARC, assign_within, deal};
 use crate::planning::budget::{Goal, Limit, Limited};
 use crate::planning::group::{Group, NONE};
 use crate::planning::objective::Objective;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
-use crate::planning::restrictions::{Narrowed, Restrictions};
+use crate::planning::restrictions::Restrictions;
+use crate::planning::subscribers::Subscribers;
 
 /// Plans a group under restrictions, within a limit. Racks do not count. The second value is the search that ended early.
 #[must_use]
@@ -28,7 +30,7 @@ pub fn assign_restricted(
     restrictions: &Restrictions,
     limit: &Limit<'_>,
 ) -> (Plan, Option<Limited>) {
-    let narrowed = restrictions.narrow(group, ownership);
+    let narrowed = narrow(group, restrictions, ownership);
     let owned = Ownership { owner: narrowed.owner.clone(), held: Vec::new() };
     let (found, limited) = match narrowed.nobody {
         None => assign_within(&narrowed.group, &owned, Objective::default(), limit),
@@ -44,9 +46,9 @@ pub fn assign_restricted(
 fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan, Option<Limited>) {
     let Narrowed { group, owner, capacity, .. } = narrowed;
     let mut plan = Plan { owner: owner.clone() };
-    let lineups = Lineups::new(group);
-    let rows = Rows::of_lineups(group, &lineups);
-    let mut problem = Problem::new(group, &lineups, rows, owner, false, false);
+    let subscribers = Subscribers::new(group);
+    let rows = Rows::of_subscribers(group, &subscribers);
+    let mut problem = Problem::new(group, &subscribers, rows, owner, false, false);
     problem.capacity.clone_from(capacity);
     problem.nobody = Some(nobody);
     let proposed = propose(&problem, nobody);

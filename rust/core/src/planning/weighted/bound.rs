@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use super::Setting;
 use crate::planning::budget::Budget;
+use crate::planning::group::NONE;
 use crate::planning::lag::most_crowded;
-use crate::planning::weights::{LoadBound, LoadProof, Share};
+use crate::planning::weights::{LoadBound, LoadProof, RelativeLoad};
 
 /// The most layers of partitions that are tried. With more layers, the sum of all weights proves nearly as much.
 const LAYERS: u32 = 8;
@@ -15,23 +16,20 @@ const PRECISION: u32 = 24;
 
 /// The largest of the bounds. O(partitions log partitions), and flows where subscriptions differ.
 pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBound {
-    let mut best = LoadBound { share: Share::ZERO, proof: LoadProof::Nothing };
-    let mut offer = |share: Share, proof: &dyn Fn() -> LoadProof| {
-        if share > best.share {
-            best = LoadBound { share, proof: proof() };
+    let mut best = LoadBound { least: RelativeLoad::ZERO, proof: LoadProof::Nothing };
+    let mut offer = |least: RelativeLoad, proof: &dyn Fn() -> LoadProof| {
+        if least > best.least {
+            best = LoadBound { least, proof: proof() };
         }
     };
     let (topics, weights) = (setting.group.topics(), setting.weights);
-    let sets = &setting.subscribers.sets;
+    let sets = &setting.subscribers.sets();
     let mut of_set: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
-    for (topic, &set) in (0u32..).zip(&setting.subscribers.set_of) {
-        if !sets.row(set).is_empty() && topics.count(topic) > 0 {
-            of_set[set as usize].push(topic);
-        }
+    for (topic, &set) in (0u32..).zip(&setting.subscribers.set_of).filter(|(_, set)| **set != NONE) {
+        of_set[set as usize].push(topic);
     }
-    let served: Vec<u32> = (0..sets.len() as u32).filter(|&set| !of_set[set as usize].is_empty()).collect();
     let all = || {
-        let mut all: Vec<u32> = served.iter().flat_map(|&set| &of_set[set as usize]).copied().collect();
+        let mut all: Vec<u32> = of_set.iter().flatten().copied().collect();
         all.sort_unstable();
         all
     };
@@ -45,7 +43,7 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
         partitions.map(|partition| weights.of(partition)).sum()
     };
     let mut supply = vec![0u128; sets.len()];
-    for &set in &served {
+    for set in 0..sets.len() as u32 {
         supply[set as usize] = u128::from(supply_of(set)) << PRECISION;
     }
     let (_, crowd) = most_crowded(sets, &supply, &together, budget);
@@ -54,8 +52,8 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
         crowd.iter().flat_map(|&set| sets.row(set)).for_each(|&subscription| counted[subscription as usize] = true);
         let capacity: u128 = counted.iter().zip(&together).filter(|(counted, _)| **counted).map(|(_, sum)| sum).sum();
         let load = crowd.iter().map(|&set| supply_of(set)).sum();
-        let share = Share { load, capacity: u64::try_from(capacity).unwrap_or(u64::MAX) };
-        offer(share, &|| {
+        let least = RelativeLoad { load, capacity: u64::try_from(capacity).unwrap_or(u64::MAX) };
+        offer(least, &|| {
             let mut topics: Vec<u32> = crowd.iter().flat_map(|&set| &of_set[set as usize]).copied().collect();
             topics.sort_unstable();
             LoadProof::Crowd { topics }
@@ -74,7 +72,7 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
             let place = u64::from(layers) * u64::from(members);
             let Some(last) = usize::try_from(place).ok().filter(|&last| last < heaviest.len()) else { break };
             let load = heaviest[last - layers as usize..=last].iter().sum();
-            offer(Share { load, capacity: most }, &|| LoadProof::Layers { topics: chosen.to_vec(), layers });
+            offer(RelativeLoad { load, capacity: most }, &|| LoadProof::Layers { topics: chosen.to_vec(), layers });
         }
         for pairs in 1..=members {
             let (alone, count) = ((members - pairs) as usize, (members + pairs) as usize);
@@ -83,29 +81,29 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
             }
             let two = heaviest[alone] + heaviest[count - 1];
             let three = if count < 3 { u64::MAX } else { heaviest[count - 3..count].iter().sum() };
-            let share = Share { load: two.min(three), capacity: most };
-            offer(share, &|| LoadProof::Pairs { topics: chosen.to_vec(), pairs });
+            let least = RelativeLoad { load: two.min(three), capacity: most };
+            offer(least, &|| LoadProof::Pairs { topics: chosen.to_vec(), pairs });
         }
         if capacities.iter().all(|&capacity| capacity == most) {
             return;
         }
         // Where all partitions weigh the same: the next partition of each member, the least relative load first.
-        let slot = |capacity: u64, taken: u64| (Reverse(Share { load: taken, capacity }), capacity);
+        let slot = |capacity: u64, taken: u64| (Reverse(RelativeLoad { load: taken, capacity }), capacity);
         let mut slots: BinaryHeap<_> = capacities.iter().map(|&capacity| slot(capacity, 1)).collect();
         for (&weight, count) in heaviest.iter().zip(1..=LAYERS.saturating_mul(members)) {
             let Some(mut first) = slots.peek_mut() else { break };
-            let (Reverse(Share { load: taken, capacity }), _) = *first;
+            let (Reverse(RelativeLoad { load: taken, capacity }), _) = *first;
             *first = slot(capacity, taken + 1);
             if let Some(load) = weight.checked_mul(taken) {
-                offer(Share { load, capacity }, &|| LoadProof::Slots { topics: chosen.to_vec(), count });
+                offer(RelativeLoad { load, capacity }, &|| LoadProof::Slots { topics: chosen.to_vec(), count });
             }
         }
     };
     let mut used = vec![false; together.len()];
-    served.iter().flat_map(|&set| sets.row(set)).for_each(|&subscription| used[subscription as usize] = true);
+    sets.items().iter().for_each(|&subscription| used[subscription as usize] = true);
     piles(&everything, &mut (0..used.len() as u32).filter(|&subscription| used[subscription as usize]));
-    if served.len() > 1 {
-        for &set in &served {
+    if sets.len() > 1 {
+        for set in 0..sets.len() as u32 {
             if budget.spend(setting.line_of(set).len() as u64).is_err() {
                 break;
             }

@@ -35,8 +35,8 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::{LeavesOut, Outcome, Plan};
 use crate::planning::sticky;
 use crate::planning::subscribers::Subscribers;
-use crate::planning::weights::{LoadBound, Weighed, Weights};
-use place::Draft;
+use crate::planning::weights::{LoadBound, RelativeLoad, TOLERANCE_UNIT, Weighed, Weights};
+use place::WeightedDraft;
 
 /// The steps that bound, placing and search may take together, and the additional ones for each partition.
 const STEPS: u64 = 1 << 22;
@@ -77,9 +77,11 @@ impl<'a> Setting<'a> {
         let class_of = group.subscription_of().iter().zip(weights.capacities()).map(class).collect();
         let mut classes = Csr::new();
         let mut row = Vec::new();
-        for subscriptions in subscribers.sets.rows() {
+        for set in 0..subscribers.len() as u32 {
             row.clear();
-            row.extend(subscriptions.iter().flat_map(|&subscription| &of_subscription[subscription as usize]));
+            row.extend(
+                subscribers.subscriptions(set).iter().flat_map(|&subscription| &of_subscription[subscription as usize]),
+            );
             classes.push_row(&row);
         }
         Self {
@@ -114,7 +116,7 @@ impl<'a> Setting<'a> {
     /// Whether all partitions with subscribers weigh the same, and all members with topics have the same capacity.
     fn is_flat(&self) -> bool {
         let topics = self.group.topics();
-        let served = |&topic: &u32| !self.line_of(self.subscribers.set_of[topic as usize]).is_empty();
+        let served = |&topic: &u32| self.subscribers.set_of[topic as usize] != NONE;
         let mut partitions = (0..topics.len() as u32).filter(served).flat_map(|topic| topics.range(topic));
         let first = partitions.next().map(|partition| self.weights.of(partition));
         let mut members =
@@ -166,6 +168,14 @@ pub fn assign_within(
     (Plan { owner }, bound, budget.spent().map(|spent| spent.seeking(Goal::Load)))
 }
 
+/// By member, the most that it may have if no relative load may exceed `most`, plus the tolerance if `tolerant`.
+fn room_within(weights: &Weights, most: RelativeLoad, tolerant: bool) -> Vec<u64> {
+    let tolerance = u128::from(TOLERANCE_UNIT + if tolerant { weights.tolerance() } else { 0 });
+    let (load, per) = (u128::from(most.load) * tolerance, u128::from(most.capacity) * u128::from(TOLERANCE_UNIT));
+    let room = |&capacity: &u64| u64::try_from(load * u128::from(capacity) / per).unwrap_or(u64::MAX);
+    weights.capacities().iter().map(room).collect()
+}
+
 /// Which partitions the members above their room give away before the search.
 #[derive(Clone, Copy, PartialEq)]
 enum ReleaseOrder {
@@ -178,33 +188,33 @@ enum ReleaseOrder {
 
 /// The owners of a plan. Once the budget is spent, the plan is the best so far.
 fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budget<'_>) -> Vec<u32> {
-    let room = setting.weights.room(bound.share, true);
-    let fits = |draft: &Draft| draft.load.iter().zip(&room).all(|(load, room)| load <= room);
-    let kept = Draft::new(setting, before.to_vec());
+    let room = room_within(setting.weights, bound.least, true);
+    let fits = |draft: &WeightedDraft| draft.load.iter().zip(&room).all(|(load, room)| load <= room);
+    let kept = WeightedDraft::new(setting, before.to_vec());
     let fresh = kept.count.iter().all(|&count| count == 0);
     let mut draft = kept.clone();
-    place::place(setting, &mut draft, bound.share, budget);
+    place::place(setting, &mut draft, bound.least, budget);
     if fresh {
         // Without owners no partition can move, so the search lowers the worst load as far as it can, also below the tolerance.
-        let _ = search::search(setting, &mut draft, &setting.weights.room(bound.share, false), budget);
+        let _ = search::search(setting, &mut draft, &room_within(setting.weights, bound.least, false), budget);
         return draft.owner;
     }
     if fits(&draft) {
         return draft.owner;
     }
-    let home = |draft: &mut Draft| {
-        let allowed = setting.weights.room(setting.weights.worst(&draft.load), false);
+    let home = |draft: &mut WeightedDraft| {
+        let allowed = room_within(setting.weights, setting.weights.worst(&draft.load), false);
         let room: Vec<u64> = room.iter().zip(allowed).map(|(room, allowed)| allowed.max(*room)).collect();
         place::send_home(setting, draft, before, &room);
     };
     // The best of up to three plans: two release partitions before the search; in the third, only the search moves partitions.
     let mut fewest = 0;
-    let mut found: Option<Draft> = None;
+    let mut found: Option<WeightedDraft> = None;
     for release in [ReleaseOrder::Lightest, ReleaseOrder::Heaviest, ReleaseOrder::Nothing] {
         let mut tried = if release == ReleaseOrder::Nothing { draft.clone() } else { kept.clone() };
         if release != ReleaseOrder::Nothing {
             fewest = place::release(setting, &mut tried, &room, release == ReleaseOrder::Lightest);
-            place::place(setting, &mut tried, bound.share, budget);
+            place::place(setting, &mut tried, bound.least, budget);
         }
         let _ = search::search(setting, &mut tried, &room, budget);
         home(&mut tried);
@@ -217,10 +227,10 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
     }
     let mut found = found.unwrap_or_else(|| draft.clone());
     if !fits(&found) {
-        let mut anew = Draft::new(setting, vec![NONE; before.len()]);
-        place::place(setting, &mut anew, bound.share, budget);
+        let mut anew = WeightedDraft::new(setting, vec![NONE; before.len()]);
+        place::place(setting, &mut anew, bound.least, budget);
         let _ = search::search(setting, &mut anew, &room, budget);
-        let worst = |draft: &Draft| setting.weights.given_share(setting.weights.worst(&draft.load));
+        let worst = |draft: &WeightedDraft| setting.weights.given_relative_load(setting.weights.worst(&draft.load));
         if worst(&anew) < worst(&found) * (1.0 - GAIN) {
             place::rename(setting, &mut anew, before);
             home(&mut anew);
@@ -232,4 +242,19 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
         }
     }
     found.owner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_in_proportion_to_capacity() {
+        let weights = Weights::new(&[8.0, 1.0], &[1.0, 2.0, 0.5], 0.25).expect("weights");
+        let eight = weights.of(0);
+        let most = RelativeLoad { load: eight, capacity: 1_000 };
+        assert_eq!(room_within(&weights, most, false), [eight, 2 * eight, eight / 2]);
+        assert_eq!(room_within(&weights, most, true), [eight / 4 * 5, eight / 2 * 5, eight / 8 * 5]);
+        assert_eq!(room_within(&weights, RelativeLoad::ZERO, true), [0, 0, 0]);
+    }
 }

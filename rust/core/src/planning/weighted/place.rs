@@ -4,10 +4,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::Setting;
+use super::{Setting, room_within};
 use crate::planning::budget::Budget;
 use crate::planning::group::NONE;
-use crate::planning::weights::Share;
+use crate::planning::weights::RelativeLoad;
 
 /// The lightest partitions go by number: as many as together weigh at most one part in this many of the smallest room of a
 /// member.
@@ -15,7 +15,7 @@ const LIGHT: u64 = 100;
 
 /// A plan in the making.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
+pub(super) struct WeightedDraft {
     /// By flat partition.
     pub(super) owner: Vec<u32>,
     /// By member.
@@ -24,7 +24,7 @@ pub(super) struct Draft {
     pub(super) count: Vec<u32>,
 }
 
-impl Draft {
+impl WeightedDraft {
     pub(super) fn new(setting: &Setting<'_>, owner: Vec<u32>) -> Self {
         let load = setting.weights.loads(&owner);
         let mut count = vec![0; load.len()];
@@ -63,7 +63,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(setting: &'a Setting<'a>, draft: &Draft, by: By) -> Self {
+    fn new(setting: &'a Setting<'a>, draft: &WeightedDraft, by: By) -> Self {
         let mut entries: Vec<Vec<Reverse<(u64, u64, u32)>>> = vec![Vec::new(); setting.class_capacity.len()];
         for (member, &class) in (0u32..).zip(&setting.class_of) {
             entries[class as usize].push(Reverse(Self::key(draft, member, by)));
@@ -71,7 +71,7 @@ impl<'a> Lines<'a> {
         Self { setting, by, of_class: entries.into_iter().map(Line::from).collect() }
     }
 
-    fn key(draft: &Draft, member: u32, by: By) -> (u64, u64, u32) {
+    fn key(draft: &WeightedDraft, member: u32, by: By) -> (u64, u64, u32) {
         let (load, count) = (draft.load[member as usize], u64::from(draft.count[member as usize]));
         if by == By::Load { (load, count, member) } else { (count, load, member) }
     }
@@ -83,10 +83,10 @@ impl<'a> Lines<'a> {
         let first = |class: u32| self.of_class[class as usize].peek().map(|&Reverse(first)| (class, first));
         let better = |&(a, (value_a, other_a, id_a)): &(u32, (u64, u64, u32)),
                       &(b, (value_b, other_b, id_b)): &(u32, (u64, u64, u32))| {
-            let share = |load, class| Share { load, capacity: capacity(class) };
-            share(value_a + more, a)
-                .cmp(&share(value_b + more, b))
-                .then_with(|| share(other_a, a).cmp(&share(other_b, b)))
+            let relative = |load, class| RelativeLoad { load, capacity: capacity(class) };
+            relative(value_a + more, a)
+                .cmp(&relative(value_b + more, b))
+                .then_with(|| relative(other_a, a).cmp(&relative(other_b, b)))
                 .then(id_a.cmp(&id_b))
         };
         let lines = self.setting.line_of(set).iter();
@@ -94,7 +94,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Gives a partition to the first member of a class.
-    fn give(&mut self, draft: &mut Draft, partition: u32, class: u32) {
+    fn give(&mut self, draft: &mut WeightedDraft, partition: u32, class: u32) {
         if let Some(mut first) = self.of_class[class as usize].peek_mut() {
             let Reverse((.., member)) = *first;
             draft.give(self.setting, partition, member);
@@ -105,21 +105,19 @@ impl<'a> Lines<'a> {
 
 /// Gives an owner to each partition that has subscribers and no owner. Once the budget is spent, the plan is less even, but
 /// valid.
-pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budget: &Budget<'_>) {
+pub(super) fn place(setting: &Setting<'_>, draft: &mut WeightedDraft, bound: RelativeLoad, budget: &Budget<'_>) {
     let weights = setting.weights;
     let mut open: Vec<(Reverse<u64>, u32)> = Vec::new();
-    for (topic, &set) in (0u32..).zip(&setting.subscribers.set_of) {
-        if !setting.line_of(set).is_empty() {
-            let range = setting.group.topics().range(topic);
-            let without = range.filter(|&partition| draft.owner[partition as usize] == NONE);
-            open.extend(without.map(|partition| (Reverse(weights.of(partition)), partition)));
-        }
+    for (topic, _) in (0u32..).zip(&setting.subscribers.set_of).filter(|(_, set)| **set != NONE) {
+        let range = setting.group.topics().range(topic);
+        let without = range.filter(|&partition| draft.owner[partition as usize] == NONE);
+        open.extend(without.map(|partition| (Reverse(weights.of(partition)), partition)));
     }
     if open.is_empty() {
         return;
     }
     open.sort_unstable();
-    let weakest = weights.room(bound, false).into_iter().min().unwrap_or(0);
+    let weakest = room_within(weights, bound, false).into_iter().min().unwrap_or(0);
     let mut spare = weakest / LIGHT;
     let heavy = open.iter().rposition(|&(Reverse(weight), _)| match spare.checked_sub(weight) {
         Some(left) => {
@@ -129,7 +127,7 @@ pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budg
         None => true,
     });
     let (heavy, light) = open.split_at(heavy.map_or(0, |last| last + 1));
-    let by_load = |draft: &mut Draft, partitions: &[(Reverse<u64>, u32)]| {
+    let by_load = |draft: &mut WeightedDraft, partitions: &[(Reverse<u64>, u32)]| {
         let mut lines = Lines::new(setting, draft, By::Load);
         for &(Reverse(weight), partition) in partitions {
             let set = setting.set(partition);
@@ -148,7 +146,7 @@ pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budg
     // By number, among the members that stay at or below the worst load. Loads only grow: a member without room for a partition
     // never has room for it again.
     let worst = weights.worst(&draft.load).max(bound);
-    let room = weights.room(worst, false);
+    let room = room_within(weights, worst, false);
     let mut lines = Lines::new(setting, draft, By::Number);
     let mut left = Vec::new();
     // The lightest come first: a member without room for one partition has none for the heavier ones that follow.
@@ -179,7 +177,7 @@ pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budg
 /// lightest ones of this number that are enough. Returns how many in all: no plan within the room moves fewer.
 ///
 /// Example: weights 9, 7, 5, 1, and 11 too much. Two partitions must go: 9 and 7 or, the lightest, 7 and 5.
-pub(super) fn release(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], lightest: bool) -> usize {
+pub(super) fn release(setting: &Setting<'_>, draft: &mut WeightedDraft, room: &[u64], lightest: bool) -> usize {
     let weights = setting.weights;
     let mut held: Vec<Vec<u32>> = vec![Vec::new(); room.len()];
     for (partition, &owner) in (0u32..).zip(&draft.owner) {
@@ -214,12 +212,12 @@ pub(super) fn release(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], li
 }
 
 /// How many partitions are not with their earlier owners.
-pub(super) fn moved(draft: &Draft, before: &[u32]) -> usize {
+pub(super) fn moved(draft: &WeightedDraft, before: &[u32]) -> usize {
     before.iter().zip(&draft.owner).filter(|(before, now)| **before != NONE && before != now).count()
 }
 
 /// Gives moved partitions back to their earlier owners where these have room, the lightest first.
-pub(super) fn send_home(setting: &Setting<'_>, draft: &mut Draft, before: &[u32], room: &[u64]) {
+pub(super) fn send_home(setting: &Setting<'_>, draft: &mut WeightedDraft, before: &[u32], room: &[u64]) {
     let away = |(partition, (&now, &then)): (u32, (&u32, &u32))| (then != NONE && now != then).then_some(partition);
     let mut moved: Vec<u32> = (0u32..).zip(draft.owner.iter().zip(before)).filter_map(away).collect();
     moved.sort_unstable_by_key(|&partition| (setting.weights.of(partition), partition));
@@ -242,7 +240,7 @@ pub(super) fn send_home(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]
 }
 
 /// Exchanges all partitions of members of the same class, so that more partitions stay with their earlier owners.
-pub(super) fn rename(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]) {
+pub(super) fn rename(setting: &Setting<'_>, draft: &mut WeightedDraft, before: &[u32]) {
     // By present and earlier owner, the number of partitions.
     let mut common: std::collections::BTreeMap<(u32, u32), u32> = std::collections::BTreeMap::new();
     for (&now, &then) in draft.owner.iter().zip(before) {
@@ -272,17 +270,23 @@ pub(super) fn rename(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]) {
         }
     }
     let owner = draft.owner.iter().map(|&owner| if owner == NONE { NONE } else { new_name[owner as usize] }).collect();
-    *draft = Draft::new(setting, owner);
+    *draft = WeightedDraft::new(setting, owner);
 }
 
 /// Compares two plans in the order of the objective; the better one is less.
-pub(super) fn compare(setting: &Setting<'_>, before: &[u32], room: &[u64], a: &Draft, b: &Draft) -> Ordering {
+pub(super) fn compare(
+    setting: &Setting<'_>,
+    before: &[u32],
+    room: &[u64],
+    a: &WeightedDraft,
+    b: &WeightedDraft,
+) -> Ordering {
     let weights = setting.weights;
-    let value = |draft: &Draft| {
+    let value = |draft: &WeightedDraft| {
         let within = draft.load.iter().zip(room).all(|(load, room)| load <= room);
         let moved = before.iter().zip(&draft.owner).filter(|(before, now)| **before != NONE && before != now).count();
         let worst = weights.worst(&draft.load);
-        (if within { Share::ZERO } else { worst }, moved, worst)
+        (if within { RelativeLoad::ZERO } else { worst }, moved, worst)
     };
     value(a).cmp(&value(b))
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Setting;
-use super::place::Draft;
+use super::place::WeightedDraft;
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::NONE;
-use crate::planning::weights::Share;
+use crate::planning::weights::RelativeLoad;
 
 /// The best change with one of this many least loaded members is made. If no change with them helps, the search goes on to the
 /// others, up to the first that helps.
@@ -14,16 +14,21 @@ const TARGETS: usize = 16;
 
 /// A change of a plan: the partition that the most loaded member gives to the target, and in a swap the one that it takes back.
 struct Change {
-    worst: Share,
+    worst: RelativeLoad,
     target: u32,
     gives: u32,
     takes: Option<u32>,
 }
 
 /// Changes the plan until every member has at most its `room`, or no change between two members helps.
-pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], budget: &Budget<'_>) -> Result<(), Spent> {
+pub(super) fn search(
+    setting: &Setting<'_>,
+    draft: &mut WeightedDraft,
+    room: &[u64],
+    budget: &Budget<'_>,
+) -> Result<(), Spent> {
     let weights = setting.weights;
-    let share = |draft: &Draft, member: u32| weights.share(member, draft.load[member as usize]);
+    let relative = |draft: &WeightedDraft, member: u32| weights.relative_load(member, draft.load[member as usize]);
     let key = |partition: u32| (weights.of(partition), partition);
     let mut held: Vec<Vec<u32>> = vec![Vec::new(); draft.load.len()];
     for (partition, &owner) in (0u32..).zip(&draft.owner) {
@@ -34,8 +39,8 @@ pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], bud
     for row in &mut held {
         row.sort_unstable_by_key(|&partition| key(partition));
     }
-    let mut order: BTreeSet<(Share, u32)> =
-        (0..draft.load.len() as u32).map(|member| (share(draft, member), member)).collect();
+    let mut order: BTreeSet<(RelativeLoad, u32)> =
+        (0..draft.load.len() as u32).map(|member| (relative(draft, member), member)).collect();
     while let Some(&(worst, heaviest)) = order.last() {
         if draft.load[heaviest as usize] <= room[heaviest as usize] {
             break;
@@ -52,7 +57,7 @@ pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], bud
         }
         let Some(Change { target, gives, takes, .. }) = best else { break };
         for member in [heaviest, target] {
-            order.remove(&(share(draft, member), member));
+            order.remove(&(relative(draft, member), member));
         }
         for (partition, from, to) in
             std::iter::once((gives, heaviest, target)).chain(takes.map(|partition| (partition, target, heaviest)))
@@ -64,7 +69,7 @@ pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], bud
             draft.give(setting, partition, to);
         }
         for member in [heaviest, target] {
-            order.insert((share(draft, member), member));
+            order.insert((relative(draft, member), member));
         }
     }
     Ok(())
@@ -74,11 +79,11 @@ pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], bud
 /// `most`.
 fn change(
     setting: &Setting<'_>,
-    draft: &Draft,
+    draft: &WeightedDraft,
     held: &[Vec<u32>],
     from: u32,
     to: u32,
-    most: Share,
+    most: RelativeLoad,
     budget: &Budget<'_>,
 ) -> Result<Option<Change>, Spent> {
     let weights = setting.weights;
@@ -107,7 +112,9 @@ fn change(
             if weight <= back {
                 continue;
             }
-            let worst = weights.share(from, load_from - weight + back).max(weights.share(to, load_to + weight - back));
+            let worst = weights
+                .relative_load(from, load_from - weight + back)
+                .max(weights.relative_load(to, load_to + weight - back));
             if worst < best.as_ref().map_or(most, |best| best.worst) {
                 best = Some(Change { worst, target: to, gives: *given, takes: taken });
             }

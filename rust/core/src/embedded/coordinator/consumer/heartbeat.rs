@@ -25,7 +25,7 @@ enum Sender {
 }
 
 /// The expression of a request.
-enum Asked {
+enum RequestedExpression {
     Unchanged,
     None,
     Some(String, Option<Expression>),
@@ -151,20 +151,20 @@ impl ConsumerGroup {
     }
 
     /// The request's expression, compiled if the group does not have it yet.
-    fn expression(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<Asked, Refusal> {
+    fn expression(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<RequestedExpression, Refusal> {
         let text = match request.subscribed_topic_regex.as_deref() {
-            None => return Ok(Asked::Unchanged),
-            Some("") => return Ok(Asked::None),
+            None => return Ok(RequestedExpression::Unchanged),
+            Some("") => return Ok(RequestedExpression::None),
             Some(text) => text,
         };
         if self.knows(text) {
-            return Ok(Asked::Some(text.to_owned(), None));
+            return Ok(RequestedExpression::Some(text.to_owned(), None));
         }
         let compiled = Expression::re2(text).map_err(|error| {
             let message = format!("SubscribedTopicRegex `{text}` is not a valid regular expression: {error}.");
             Refusal::new(ErrorCode::INVALID_REGULAR_EXPRESSION, message)
         })?;
-        Ok(Asked::Some(text.to_owned(), Some(compiled)))
+        Ok(RequestedExpression::Some(text.to_owned(), Some(compiled)))
     }
 
     /// Creates or updates the member. Returns whether its subscription has changed.
@@ -174,7 +174,7 @@ impl ConsumerGroup {
         request: &ConsumerGroupHeartbeatRequest,
         client_id: &str,
         sender: &Sender,
-        expression: Asked,
+        expression: RequestedExpression,
     ) -> bool {
         let member_id = &request.member_id;
         match sender {
@@ -208,9 +208,9 @@ impl ConsumerGroup {
             member.names = names.iter().cloned().collect();
         }
         match expression {
-            Asked::Unchanged => {}
-            Asked::None => member.expression = None,
-            Asked::Some(text, compiled) => {
+            RequestedExpression::Unchanged => {}
+            RequestedExpression::None => member.expression = None,
+            RequestedExpression::Some(text, compiled) => {
                 member.expression = Some(text.clone());
                 self.add_expression(&text, compiled);
             }

@@ -26,7 +26,7 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     pub(super) loads: Vec<u32>,
     /// The arcs that carry something. A cut removes none of them.
     carrying: Carrying,
-    connections: Connections<'a>,
+    row_arcs: RowArcs<'a>,
     row_layer: Vec<u32>,
     member_layer: Vec<u32>,
     row_next: Vec<u32>,
@@ -38,7 +38,7 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
 }
 
 /// The arcs of rows that still connect: a cut removes those between the two parts.
-struct Connections<'a> {
+struct RowArcs<'a> {
     arcs: &'a Csr,
     /// By row, how many arcs are left, at the places of the row's arcs in `left`; [`UNCUT`] for all.
     count: Vec<u32>,
@@ -62,7 +62,7 @@ struct Around {
 }
 
 /// How a search around a member ended.
-enum Seen {
+enum SearchEnd {
     /// The member has no surplus any more, or no steps are left.
     Enough,
     /// A chain took the last partition of an arc, so the members and rows seen behind this arc have to be seen again.
@@ -78,11 +78,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             carrying: Carrying::new(problem.arcs.items(), problem.arcs_of(), |arc| flow[arc] > 0),
             flow,
             loads,
-            connections: Connections {
-                arcs: &problem.arcs,
-                count: vec![UNCUT; rows],
-                left: vec![0; problem.arc_row.len()],
-            },
+            row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.arc_row.len()] },
             row_layer: vec![UNREACHED; rows],
             member_layer: vec![UNREACHED; members],
             row_next: vec![0; rows],
@@ -179,7 +175,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         for &row in &piece.rows {
             self.around.row_seen[row as usize] = 0;
             self.around.full[row as usize] = 0;
-            arcs += u64::from(self.connections.width(row));
+            arcs += u64::from(self.row_arcs.width(row));
         }
         self.around.round = 0;
         self.around.steps = STEPS_AROUND * (piece.members.len() as u64 + piece.rows.len() as u64 + arcs);
@@ -190,9 +186,9 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 let seen = self.spread(source, threshold);
                 budget.spend(before - self.around.steps)?;
                 match seen {
-                    Seen::Enough => break,
-                    Seen::Broken => {}
-                    Seen::All => {
+                    SearchEnd::Enough => break,
+                    SearchEnd::Broken => {}
+                    SearchEnd::All => {
                         self.around.bury(&self.queue);
                         break;
                     }
@@ -203,7 +199,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     }
 
     /// Searches around one member, nearest first, and moves partitions to the members with room.
-    fn spread(&mut self, source: u32, threshold: u32) -> Seen {
+    fn spread(&mut self, source: u32, threshold: u32) -> SearchEnd {
         let problem = self.problem;
         let arcs_of = problem.arcs_of();
         self.around.round += 1;
@@ -226,26 +222,26 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 while let Some(target) = self.next_with_room(row, gives, threshold) {
                     let whole = self.carry(source, target, threshold);
                     if self.surplus(source, threshold) == 0 {
-                        return Seen::Enough;
+                        return SearchEnd::Enough;
                     }
                     if !whole {
-                        return Seen::Broken;
+                        return SearchEnd::Broken;
                     }
                 }
-                if !self.around.spend(self.connections.width(row)) {
-                    return Seen::Enough;
+                if !self.around.spend(self.row_arcs.width(row)) {
+                    return SearchEnd::Enough;
                 }
                 self.see(row, gives);
             }
         }
-        Seen::All
+        SearchEnd::All
     }
 
     /// A member of a row that has room. The members before it have no room, and will have none at this threshold.
     fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32) -> Option<u32> {
-        let Self { problem, connections, loads, emptied, around, .. } = self;
+        let Self { problem, row_arcs, loads, emptied, around, .. } = self;
         let mut found = None;
-        connections.find(row, &mut around.full[row as usize], |receives, member| {
+        row_arcs.find(row, &mut around.full[row as usize], |receives, member| {
             let room = problem.room::<LIMITED>(loads, *emptied, member, threshold) > 0;
             found = Some((receives, member)).filter(|_| room);
             room
@@ -257,10 +253,10 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// Marks the members of a row as seen; none of them has room. The search goes on at those that it has not seen before.
     fn see(&mut self, row: u32, gives: u32) {
-        let Self { connections, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
+        let Self { row_arcs, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
         row_seen[row as usize] = *round;
         rows.push(row);
-        connections.find(row, &mut 0, |receives, member| {
+        row_arcs.find(row, &mut 0, |receives, member| {
             let seen = &mut member_seen[member as usize];
             if *seen != *round && *seen != DEAD {
                 *seen = *round;
@@ -322,7 +318,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 self.queue.push(member);
             }
         }
-        let Self { problem, connections, carrying, row_layer, member_layer, queue, loads, emptied, .. } = self;
+        let Self { problem, row_arcs, carrying, row_layer, member_layer, queue, loads, emptied, .. } = self;
         let arcs_of = problem.arcs_of();
         let mut found = false;
         let mut at = 0;
@@ -340,8 +336,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                     continue;
                 }
                 row_layer[row as usize] = layer;
-                steps += u64::from(connections.width(row));
-                connections.find(row, &mut 0, |_, next| {
+                steps += u64::from(row_arcs.width(row));
+                row_arcs.find(row, &mut 0, |_, next| {
                     if member_layer[next as usize] == UNREACHED {
                         member_layer[next as usize] = layer + 1;
                         found |= problem.room::<LIMITED>(loads, *emptied, next, threshold) > 0;
@@ -398,7 +394,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             if self.row_layer[row as usize] == layer {
                 let mut next = self.row_next[row as usize];
                 let mut found = None;
-                self.connections.find(row, &mut next, |arc, member| {
+                self.row_arcs.find(row, &mut next, |arc, member| {
                     found = Some(arc).filter(|_| self.member_layer[member as usize] == layer + 1);
                     found.is_some()
                 });
@@ -416,14 +412,14 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     /// Drops the arcs from the rows of the lower part to the members of the upper part. They carry nothing, and neither does any
     /// arc from an upper row to a lower member.
     pub(super) fn cut(&mut self, lower_rows: &[u32]) {
-        let Self { connections, member_layer, .. } = self;
+        let Self { row_arcs, member_layer, .. } = self;
         for &row in lower_rows {
-            connections.retain(row, |member| member_layer[member as usize] == UNREACHED);
+            row_arcs.retain(row, |member| member_layer[member as usize] == UNREACHED);
         }
     }
 }
 
-impl Connections<'_> {
+impl RowArcs<'_> {
     fn width(&self, row: u32) -> u32 {
         let count = self.count[row as usize];
         if count == UNCUT { self.arcs.row(row).len() as u32 } else { count }

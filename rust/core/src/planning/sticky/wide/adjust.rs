@@ -56,13 +56,13 @@ pub(super) fn adjust(
                 }
             }
         }
-        let hubs = lanes.hubs.of_lineup(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
+        let hubs = lanes.hubs.of_set(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
         // By hub, how many of its first members need no more partitions.
         let mut done = vec![0; hubs.len()];
         for near in [true, false] {
             for &lane in lanes_of.row(row) {
                 let near = if near {
-                    lanes.sets.hubs.row(lanes.rows.keys[lane as usize].1).to_vec()
+                    lanes.near_sets.hubs.row(lanes.rows.keys[lane as usize].1).to_vec()
                 } else {
                     hubs.clone().collect()
                 };

@@ -3,40 +3,40 @@
 use super::{Gift, Lanes};
 use crate::planning::sticky::flow::{Detour, Detours, End};
 use crate::planning::sticky::levels::Blocks;
-use crate::planning::sticky::rows::Lineups;
+use crate::planning::subscribers::Subscribers;
 
-/// Makes the detours: from each lane to its near hubs and, over one hub for the whole lineup, to all hubs; from hubs to their
-/// members. Members of another block are left out, and hubs without a member in the lane's block.
-pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours {
-    let Lanes { hubs, sets, rows, .. } = lanes;
-    let mut block_of = vec![u32::MAX; lineups.sizes.len()];
-    for (&(lineup, _), &block) in rows.keys.iter().zip(&blocks.of_row) {
-        block_of[lineup as usize] = block;
+/// Makes the detours: from each lane to its near hubs and, over one hub for its whole set of subscribers, to all hubs; from
+/// hubs to their members. Members of another block are left out, and hubs without a member in the lane's block.
+pub(super) fn lay(lanes: &Lanes, subscribers: &Subscribers, blocks: &Blocks) -> Detours {
+    let Lanes { hubs, near_sets, rows, .. } = lanes;
+    let mut block_of = vec![u32::MAX; subscribers.len()];
+    for (&(set, _), &block) in rows.keys.iter().zip(&blocks.of_row) {
+        block_of[set as usize] = block;
     }
-    let mut detours = Detours { hubs: (hubs.len() + lineups.sizes.len()) as u32, edges: Vec::new() };
+    let mut detours = Detours { hubs: (hubs.len() + subscribers.len()) as u32, edges: Vec::new() };
     let Detours { edges, .. } = &mut detours;
-    let everywhere = |lineup: u32| End::Hub(hubs.len() as u32 + lineup);
+    let everywhere = |set: u32| End::Hub(hubs.len() as u32 + set);
     let mut open = vec![false; hubs.len()];
-    for lineup in 0..lineups.sizes.len() as u32 {
-        for hub in hubs.of_lineup(lineup) {
+    for set in 0..subscribers.len() as u32 {
+        for hub in hubs.of_set(set) {
             for &member in hubs.members.row(hub) {
-                if blocks.of_member[member as usize] == block_of[lineup as usize] {
+                if blocks.of_member[member as usize] == block_of[set as usize] {
                     open[hub as usize] = true;
                     edges.push(Detour { from: End::Hub(hub), to: End::Member(member), mismatch: false });
                 }
             }
             if open[hub as usize] {
-                edges.push(Detour { from: everywhere(lineup), to: End::Hub(hub), mismatch: false });
+                edges.push(Detour { from: everywhere(set), to: End::Hub(hub), mismatch: false });
             }
         }
     }
-    for (row, &(lineup, set)) in (0u32..).zip(&rows.keys) {
-        let near = sets.hubs.row(set);
+    for (row, &(set, near_set)) in (0u32..).zip(&rows.keys) {
+        let near = near_sets.hubs.row(near_set);
         for &hub in near.iter().filter(|&&hub| open[hub as usize]) {
             edges.push(Detour { from: End::Row(row), to: End::Hub(hub), mismatch: false });
         }
-        if near.len() < hubs.of_lineup(lineup).len() {
-            edges.push(Detour { from: End::Row(row), to: everywhere(lineup), mismatch: true });
+        if near.len() < hubs.of_set(set).len() {
+            edges.push(Detour { from: End::Row(row), to: everywhere(set), mismatch: true });
         }
     }
     detours

@@ -1,10 +1,10 @@
 //! Groups with too many pairs of a row and a subscriber for a leader's time and memory.
 //!
-//! Racks split a lineup's partitions into as many rows as there are sets of racks. With an arc for each pair of a row and a
-//! subscriber, the number of arcs would be subscriptions times rack sets. Most of these arcs are alike: unless a member holds a
-//! partition of the row, or is proposed for one, a partition costs the same for all members on one rack. So arcs lead from rows
-//! to hubs, one for each lineup and rack, and from hubs to their members. Racks have no part in the balance of loads, which is
-//! found on rows without racks.
+//! Racks split the partitions of one set of subscribers into as many rows as there are sets of racks. With an arc for each pair
+//! of a row and a subscriber, the number of arcs would be subscriptions times rack sets. Most of these arcs are alike: unless a
+//! member holds a partition of the row, or is proposed for one, a partition costs the same for all members on one rack. So arcs
+//! lead from rows to hubs, one for each set of subscribers and rack, and from hubs to their members. Racks have no part in the
+//! balance of loads, which is found on rows without racks.
 //!
 //! The plan is as good as with all arcs, the distance to the proposal included. Of several such plans it may be another one.
 
@@ -18,38 +18,39 @@ mod tests;
 use super::deal;
 use super::flow;
 use super::levels::{self, Blocks};
-use super::rows::{Lineups, Problem, Rows};
+use super::rows::{Problem, Rows};
 use crate::planning::budget::{Goal, Limit, Limited};
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::objective::{Mode, Objective};
 use crate::planning::plan::Plan;
-use hubs::{Hubs, Sets};
+use crate::planning::subscribers::Subscribers;
+use hubs::{Hubs, NearSets};
 
 /// The steps, as [`super::STEPS`] and [`super::STEPS_PER_ARC`]. An edge over hubs is anywhere in memory, so that a step takes twice
 /// as long: with the same number of steps, a leader of 11,910 members took 2.9 s.
 const STEPS: u64 = super::STEPS / 2;
 const STEPS_PER_ARC: u64 = super::STEPS_PER_ARC / 2;
 
-/// The lanes: rows of a lineup and a set of near hubs.
+/// The lanes: rows of a set of subscribers and a set of near hubs.
 struct Lanes {
     hubs: Hubs,
-    sets: Sets,
+    near_sets: NearSets,
     rows: Rows,
-    /// By lane, the row of its lineup in the problem without racks.
+    /// By lane, the row of its set of subscribers in the problem without racks.
     merged_row: Vec<u32>,
 }
 
 impl Lanes {
-    fn new(group: &Group, lineups: &Lineups, merged: &Rows) -> Self {
-        let hubs = Hubs::new(group, lineups);
-        let mut sets = Sets::new();
-        let rows = Rows::of_racks(group, lineups, |lineup, set| sets.number(group, &hubs, lineup, set));
-        let mut row_of_lineup = vec![NONE; lineups.sizes.len()];
-        for (row, &(lineup, _)) in (0u32..).zip(&merged.keys) {
-            row_of_lineup[lineup as usize] = row;
+    fn new(group: &Group, subscribers: &Subscribers, merged: &Rows) -> Self {
+        let hubs = Hubs::new(group, subscribers);
+        let mut near_sets = NearSets::new();
+        let rows = Rows::of_racks(group, subscribers, |set, rack_set| near_sets.number(group, &hubs, set, rack_set));
+        let mut row_of_set = vec![NONE; subscribers.len()];
+        for (row, &(set, _)) in (0u32..).zip(&merged.keys) {
+            row_of_set[set as usize] = row;
         }
-        let merged_row = rows.keys.iter().map(|&(lineup, _)| row_of_lineup[lineup as usize]).collect();
-        Self { hubs, sets, rows, merged_row }
+        let merged_row = rows.keys.iter().map(|&(set, _)| row_of_set[set as usize]).collect();
+        Self { hubs, near_sets, rows, merged_row }
     }
 
     /// The problem with these arcs, and with the held partitions counted. An arc is a lane and a member; the arcs ascend and do
@@ -58,11 +59,12 @@ impl Lanes {
         let mut by_row = Csr::new();
         let (mut members, mut mismatch) = (Vec::new(), Vec::with_capacity(arcs.len()));
         let mut rest = arcs;
-        for (row, &(lineup, set)) in (0u32..).zip(&self.rows.keys) {
+        for (row, &(set, near_set)) in (0u32..).zip(&self.rows.keys) {
             let count = rest.iter().take_while(|arc| arc.0 == row).count();
             members.clear();
             members.extend(rest[..count].iter().map(|arc| arc.1));
-            let far = |&member: &u32| self.sets.mismatch(&self.hubs, lineup, set, group.racks()[member as usize]);
+            let far =
+                |&member: &u32| self.near_sets.mismatch(&self.hubs, set, near_set, group.racks()[member as usize]);
             mismatch.extend(members.iter().map(far));
             by_row.push_row(&members);
             rest = &rest[count..];
@@ -83,20 +85,20 @@ struct Gift {
 /// Plans a group in which racks matter. `plan` has the previous owners that count.
 pub(super) fn assign(
     group: &Group,
-    lineups: &Lineups,
+    subscribers: &Subscribers,
     objective: Objective,
     plan: &mut Plan,
     limit: &Limit<'_>,
 ) -> Option<Limited> {
     let pinned = objective.mode == Mode::StickyYetFair;
-    let merged = Rows::of_lineups(group, lineups);
-    let lanes = Lanes::new(group, lineups, &merged);
-    let merged = Problem::new(group, lineups, merged, &plan.owner, pinned, false);
+    let merged = Rows::of_subscribers(group, subscribers);
+    let lanes = Lanes::new(group, subscribers, &merged);
+    let merged = Problem::new(group, subscribers, merged, &plan.owner, pinned, false);
 
     // The arcs with a cost of their own: those of the proposal and of the held partitions.
     let mut gifts: Vec<Gift> = Vec::new();
     let mut loads = merged.loads(&merged.held);
-    proposal::propose(&lanes, lineups, &plan.owner, &mut loads, |lane, member| {
+    proposal::propose(&lanes, subscribers, &plan.owner, &mut loads, |lane, member| {
         gifts.push(Gift { lane, member, count: 1 });
     });
     let mut arcs: Vec<(u32, u32)> = gifts.iter().map(|gift| (gift.lane, gift.member)).collect();
@@ -124,7 +126,7 @@ pub(super) fn assign(
             let of_row = lanes.merged_row.iter().map(|&row| blocks.of_row[row as usize]).collect();
             let Blocks { blocks, of_member, flow, .. } = blocks;
             let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
-            let detours = lay::lay(&lanes, lineups, &blocks);
+            let detours = lay::lay(&lanes, subscribers, &blocks);
             match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
                 Ok(mut taken) => {
                     let carried = taken.split_off(proposed.len());

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::Lanes;
 use crate::planning::group::NONE;
-use crate::planning::sticky::rows::Lineups;
+use crate::planning::subscribers::Subscribers;
 
 /// Members by their load at the last update of their entry. Loads only grow, so no entry is above the present load, and a top
 /// entry with the present load is the least loaded member.
@@ -16,35 +16,35 @@ type Heap = BinaryHeap<Reverse<(u32, u32)>>;
 /// partition given. The proposal is the same as with an arc for each pair of a row and a subscriber.
 pub(super) fn propose(
     lanes: &Lanes,
-    lineups: &Lineups,
+    subscribers: &Subscribers,
     owner: &[u32],
     loads: &mut [u32],
     mut gave: impl FnMut(u32, u32),
 ) {
     let mut of_hub: Vec<Option<Heap>> = vec![None; lanes.hubs.len()];
-    let mut of_lineup: Vec<Option<Heap>> = vec![None; lineups.sizes.len()];
+    let mut of_set: Vec<Option<Heap>> = vec![None; subscribers.len()];
     let heap = |members: &[u32], loads: &[u32]| -> Heap {
         members.iter().map(|&member| Reverse((loads[member as usize], member))).collect()
     };
-    let mut subscribers = Vec::new();
+    let mut members = Vec::new();
     for segment in &lanes.rows.segments {
         let held = &owner[segment.start as usize..segment.end as usize];
         let free = held.iter().filter(|&&owner| owner == NONE).count();
         if free == 0 {
             continue;
         }
-        let (lineup, set) = lanes.rows.keys[segment.row as usize];
-        let near = lanes.sets.hubs.row(set);
+        let (set, near_set) = lanes.rows.keys[segment.row as usize];
+        let near = lanes.near_sets.hubs.row(near_set);
         for &hub in near {
             of_hub[hub as usize].get_or_insert_with(|| heap(lanes.hubs.members.row(hub), loads));
         }
-        if near.is_empty() && of_lineup[lineup as usize].is_none() {
-            lineups.members(lineup, &mut subscribers);
-            of_lineup[lineup as usize] = Some(heap(&subscribers, loads));
+        if near.is_empty() && of_set[set as usize].is_none() {
+            subscribers.put_members(set, &mut members);
+            of_set[set as usize] = Some(heap(&members, loads));
         }
         for _ in 0..free {
             let member = if near.is_empty() {
-                of_lineup[lineup as usize].as_mut().and_then(|heap| least(heap, loads))
+                of_set[set as usize].as_mut().and_then(|heap| least(heap, loads))
             } else {
                 let least = near.iter().filter_map(|&hub| least(of_hub[hub as usize].as_mut()?, loads));
                 least.min()

@@ -9,8 +9,9 @@ use crate::planning::objective::{Mode, Objective, RackOrder};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::settlement::settle;
-use crate::planning::sticky::rows::{Lineups, Problem, Rows, racks_matter};
+use crate::planning::sticky::rows::{Problem, Rows, racks_matter};
 use crate::planning::sticky::{dense, wide};
+use crate::planning::subscribers::Subscribers;
 use crate::verify::{Certificate, verify};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -63,10 +64,10 @@ fn start(ownership: &Ownership, objective: Objective) -> Plan {
     plan
 }
 
-/// The distance between two plans, by lane: lineup and near hubs.
+/// The distance between two plans, by lane: set of subscribers and near hubs.
 fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
-    let lineups = Lineups::new(group);
-    let lanes = wide::Lanes::new(group, &lineups, &Rows::of_lineups(group, &lineups));
+    let subscribers = Subscribers::new(group);
+    let lanes = wide::Lanes::new(group, &subscribers, &Rows::of_subscribers(group, &subscribers));
     let mut shares: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
     for segment in &lanes.rows.segments {
         for partition in segment.start as usize..segment.end as usize {
@@ -79,10 +80,10 @@ fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
 
 /// The proposal of all pairs.
 fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
-    let lineups = Lineups::new(group);
-    let rows = Rows::of_racks(group, &lineups, |_, set| set);
+    let subscribers = Subscribers::new(group);
+    let rows = Rows::of_racks(group, &subscribers, |_, rack_set| rack_set);
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = Problem::new(group, &lineups, rows, &start.owner, pinned, true);
+    let problem = Problem::new(group, &subscribers, rows, &start.owner, pinned, true);
     let mut plan = start.clone();
     crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem));
     plan
@@ -125,10 +126,10 @@ fn compare_with_all_arcs(seeds: Range<u64>) {
             let what = format!("seed {seed}, {objective:?}");
             let start = start(&ownership, objective);
             let (mut ours, mut theirs) = (start.clone(), start.clone());
-            let lineups = Lineups::new(&group);
-            assert_eq!(wide::assign(&group, &lineups, objective, &mut ours, &Limit::default()), None, "{what}");
-            let rows = Rows::of_racks(&group, &lineups, |_, set| set);
-            assert_eq!(dense(&group, &lineups, rows, true, objective, &mut theirs, &Limit::default()), None);
+            let subscribers = Subscribers::new(&group);
+            assert_eq!(wide::assign(&group, &subscribers, objective, &mut ours, &Limit::default()), None, "{what}");
+            let rows = Rows::of_racks(&group, &subscribers, |_, rack_set| rack_set);
+            assert_eq!(dense(&group, &subscribers, rows, true, objective, &mut theirs, &Limit::default()), None);
             let certificate = verify(&group, None, &ownership, &ours, objective).expect(&what);
             let other = verify(&group, None, &ownership, &theirs, objective).expect(&what);
             assert_eq!(value(&certificate), value(&other), "{what}");
@@ -173,7 +174,7 @@ fn read_racks_in_another_order(seeds: Range<u64>) {
         for objective in objectives() {
             let [one, other] = groups.each_ref().map(|group| {
                 let mut plan = start(&settle(group, None, false), objective);
-                wide::assign(group, &Lineups::new(group), objective, &mut plan, &Limit::default());
+                wide::assign(group, &Subscribers::new(group), objective, &mut plan, &Limit::default());
                 plan
             });
             assert_eq!(one, other, "seed {seed}, {objective:?}");
@@ -205,11 +206,11 @@ fn plan_under_limits(seeds: Range<u64>) {
         }
         let ownership = settle(&group, None, false);
         for objective in objectives() {
-            let lineups = Lineups::new(&group);
+            let subscribers = Subscribers::new(&group);
             for steps in [0, 100, 400, 1_000, 3_000, 10_000, 1 << 40] {
                 let what = format!("seed {seed}, {objective:?}, {steps} steps");
                 let mut plan = start(&ownership, objective);
-                let limited = wide::assign(&group, &lineups, objective, &mut plan, &Limit::of_steps(steps));
+                let limited = wide::assign(&group, &subscribers, objective, &mut plan, &Limit::of_steps(steps));
                 let certificate = verify(&group, None, &ownership, &plan, objective).expect(&what);
                 match limited.map(|limited| limited.goal) {
                     None => assert!(certificate.is_optimal(), "{what}: {certificate:?}"),
