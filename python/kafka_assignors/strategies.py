@@ -1,4 +1,4 @@
-"""Strategies as text: one grammar for the planner, the Spark pipeline and the confluent consumer.
+"""Strategies as text: one grammar for the planner, the Spark pipeline and the drop-in consumers of all clients.
 
     range
     sticky(mode=fair)
@@ -25,11 +25,14 @@ import importlib
 import inspect
 import re
 from dataclasses import Field, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.assignors import Assignor, by_name
 from kafka_assignors.errors import OptionError
 from kafka_assignors.own import CustomAssignor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["OPTIONS", "parse_strategy", "split_strategies", "strategy_name", "strategy_text"]
 
@@ -87,14 +90,24 @@ def parse_strategy(text: str) -> Assignor:
     default = by_name(found[1])
     known = OPTIONS.get(default.name, ())
     given: dict[str, Any] = {}
-    for option in filter(None, map(str.strip, (found[2] or "").split(","))):
-        name, equals, value = (part.strip() for part in option.partition("="))
-        name = name.replace("-", "_")
-        if name not in known or not equals:
+    for option, key, value in _options(found[2] or ""):
+        name = key.replace("-", "_")
+        if name not in known or value is None:
             hint = f"give {', '.join(known)}, each with its value" if known else "it takes none"
             raise OptionError(f"strategy {text!r}: {option!r} is no option of {default.name}; {hint}")
         given[name] = _value(text, name, value)
     return replace(default, **given) if given else default  # type: ignore[type-var]
+
+
+def _options(text: str) -> Iterator[tuple[str, str, str | None]]:
+    """Each option of the text in parentheses: the option, its name and its value, which is None without an equals sign.
+
+    >>> list(_options("scope = group,, keep"))
+    [('scope = group', 'scope', 'group'), ('keep', 'keep', None)]
+    """
+    for option in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = (part.strip() for part in option.partition("="))
+        yield option, name, value if equals else None
 
 
 def _is_named(name: str) -> bool:
@@ -116,9 +129,8 @@ def _own(text: str, module: str, name: str, options: str) -> CustomAssignor:
     if not (inspect.isclass(found) and issubclass(found, CustomAssignor)):
         raise OptionError(f"strategy {text!r}: {module}:{name} is no subclass of kafka_assignors.CustomAssignor")
     given: dict[str, Any] = {}
-    for option in filter(None, map(str.strip, options.split(","))):
-        key, equals, value = (part.strip() for part in option.partition("="))
-        if not equals or not key.isidentifier() or key in given:
+    for option, key, value in _options(options):
+        if value is None or not key.isidentifier() or key in given:
             raise OptionError(f"strategy {text!r}: {option!r} is no option; give each once, with its value: zone=a")
         given[key] = _literal(value)
     try:

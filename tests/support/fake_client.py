@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kafka_assignors.member.config import MemberConfig
-    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Partition
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, ListenerEvent, Partition
 
 Record = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -53,7 +53,7 @@ class FakePath:
     def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
         return {partition: Position(self.next[partition]) for partition in partitions if partition in self.next}
 
-    def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> object:
+    def call(self, listener: Any, event: ListenerEvent, partitions: frozenset[Partition]) -> object:
         return None if listener is None else listener(event, partitions)
 
     def commit_done(self, outcome: CommitOutcome) -> None:

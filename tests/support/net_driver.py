@@ -12,7 +12,7 @@ from kafka_assignors.net import Address, ClientConfig, Closed, Connection, Polle
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafka_assignors.net import Event
+    from kafka_assignors.net import ConnectionEvent
 
 TIMEOUT = 20.0
 
@@ -23,12 +23,12 @@ class Driver:
     def __init__(self, **settings: Any) -> None:
         names = {name if name == "oauth_cb" else name.replace("_", "."): each for name, each in settings.items()}
         self.poller = Poller(ClientConfig.from_confluent({"bootstrap.servers": "unused"} | names))
-        self.events: list[Event] = []
+        self.events: list[ConnectionEvent] = []
 
     def connect(self, host: str, port: int) -> Connection:
         return self.poller.connect(Address(host, port))
 
-    def next(self) -> Event:
+    def next(self) -> ConnectionEvent:
         """The next event."""
         deadline = time.monotonic() + TIMEOUT
         while not self.events:

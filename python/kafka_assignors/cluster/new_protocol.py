@@ -1,4 +1,4 @@
-"""Whether the brokers of a cluster serve the protocol of KIP-848, and how they are set. Read-only."""
+"""Whether the brokers of a cluster serve the protocol of KIP-848, and their settings of it. Read-only."""
 
 from __future__ import annotations
 

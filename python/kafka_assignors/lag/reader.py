@@ -198,20 +198,12 @@ class ClusterLagSource(ABC):
             raise LagError(f"the end offsets could not be read: {error!r}") from error
 
     def _look(self, reader: OffsetReader, topics: list[str], sizes: bool, deadline: Deadline) -> Look:
-        def ask(question: Callable[[Sequence[Partition]], Offsets]) -> dict[Partition, int]:
-            found: dict[Partition, int] = {}
-            for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-                if deadline.is_over:
-                    raise LagError(f"the end offsets could not be read within {self._timeout:g} s")
-                answer = question(partitions[start : start + _PARTITIONS_AT_ONCE])
-                found |= {partition: offset for partition, offset in answer.items() if offset >= 0}
-            return found
-
+        what = "the end offsets"
         while True:
             try:
                 counts = {topic: count for topic, count in reader.partition_counts(topics).items() if count}
                 partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
-                ends, at = ask(reader.next_offsets), time.monotonic()
+                ends, at = self._in_batches(reader.next_offsets, partitions, deadline, what), time.monotonic()
                 break
             except self._errors as error:
                 if not self._is_passing(error) or deadline.left <= _PAUSE:
@@ -230,7 +222,7 @@ class ClusterLagSource(ABC):
             # To a user without this ACL, brokers return an empty answer and no error.
             why = "no broker says the size of any log; asking takes the ACL Describe on the cluster"
             return Look(at, counts, ends, None, why)
-        begins = ask(reader.first_offsets)
+        begins = self._in_batches(reader.first_offsets, partitions, deadline, what)
         known = {
             each: logs[each] / (ends[each] - begins[each])
             for each in logs
@@ -257,22 +249,35 @@ class ClusterLagSource(ABC):
     def _attempt(
         self, reader: OffsetReader, topics: list[str], group_id: str, deadline: Deadline
     ) -> dict[str, list[int]]:
-        def ask(question: Callable[[Sequence[Partition]], Offsets], partitions: list[Partition]) -> Offsets:
-            found: dict[Partition, int] = {}
-            for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-                if deadline.is_over:
-                    raise LagError(f"the offsets of group {group_id!r} could not be read within {self._timeout:g} s")
-                answer = question(partitions[start : start + _PARTITIONS_AT_ONCE])
-                # A negative offset means none. At its timeout librdkafka returns one, too, instead of an error.
-                found |= {partition: offset for partition, offset in answer.items() if offset >= 0}
-            return found
-
+        what = f"the offsets of group {group_id!r}"
         counts = {topic: count for topic, count in reader.partition_counts(topics).items() if count}
         partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
-        committed = ask(lambda some: reader.committed(group_id, some), partitions)
-        end = ask(reader.next_offsets, partitions)
+        committed = self._in_batches(lambda some: reader.committed(group_id, some), partitions, deadline, what)
+        end = self._in_batches(reader.next_offsets, partitions, deadline, what)
         begin: Offsets = {}
         # With "latest" a group without a commit starts at the end, so that no lag depends on the first offset.
         if self._reset.lower() != "latest":
-            begin = ask(reader.first_offsets, [each for each in partitions if each not in committed])
+            uncommitted = [each for each in partitions if each not in committed]
+            begin = self._in_batches(reader.first_offsets, uncommitted, deadline, what)
         return lags_of(counts, begin=begin, end=end, committed=committed, reset=self._reset)
+
+    def _in_batches(
+        self,
+        question: Callable[[Sequence[Partition]], Offsets],
+        partitions: Sequence[Partition],
+        deadline: Deadline,
+        what: str,
+    ) -> dict[Partition, int]:
+        """The offsets that the answers to one question have, asked in batches. `what` is their name in the error.
+
+        Raises:
+            LagError: the deadline is over before the last batch.
+        """
+        found: dict[Partition, int] = {}
+        for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+            if deadline.is_over:
+                raise LagError(f"{what} could not be read within {self._timeout:g} s")
+            answer = question(partitions[start : start + _PARTITIONS_AT_ONCE])
+            # A negative offset means none. At its timeout librdkafka returns one, too, instead of an error.
+            found |= {partition: offset for partition, offset in answer.items() if offset >= 0}
+        return found

@@ -22,14 +22,14 @@ from kafka_assignors.member.data_path import Failure, Position
 from kafka_assignors.member.membership import Mailbox, Member
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course
 from kafka_assignors.member.strategies import Strategies
-from kafka_assignors.member.turn import Call, Join, Wait, drive, drive_on_loop
+from kafka_assignors.member.turn import Call, Wait, WaitForThread, drive, drive_on_loop
 from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from kafka_assignors.member.config import MemberConfig
-    from kafka_assignors.member.data_path import DataPath, Event, Partition
+    from kafka_assignors.member.data_path import DataPath, ListenerEvent, Partition
     from kafka_assignors.member.subscription import Filter
     from kafka_assignors.member.turn import Arrivals, Steps
 
@@ -85,7 +85,7 @@ class ApplicationSide:
         self.holds_back = False
         self.has_left = False
         self.leaves_later = False
-        self.within: Event | None = None
+        self.within: ListenerEvent | None = None
         self._listener: Any = None
         self._lock = threading.RLock()
         self._starting = threading.RLock()
@@ -388,7 +388,9 @@ class ApplicationSide:
             if missing:
                 self.commits.fetch(missing)
 
-    def _call(self, event: Event, partitions: Iterable[Partition], failures: list[BaseException]) -> Steps[None]:
+    def _call(
+        self, event: ListenerEvent, partitions: Iterable[Partition], failures: list[BaseException]
+    ) -> Steps[None]:
         self.within = event
         try:
             yield Call(self._listener, event, frozenset(partitions))
@@ -486,7 +488,7 @@ class ApplicationSide:
         self.has_left = True
         if self.fetcher is not None:
             self.fetcher.stop()
-            yield Join(self.fetcher, times.JOIN_THREAD)
+            yield WaitForThread(self.fetcher, times.JOIN_THREAD)
         while (item := self.mailbox.take()) is not None:
             if item["action"] in ("commit-done", "run"):
                 yield from self._obey(item)
@@ -495,7 +497,7 @@ class ApplicationSide:
 
 
 class _Weakly:
-    """`DataPath.wake` for the membership's thread, which must not keep a consumer alive that nobody closes."""
+    """`DataPath.wake` for the membership's thread, which must not keep a consumer alive that is never closed."""
 
     def __init__(self, path: DataPath) -> None:
         self._path = weakref.ref(path)

@@ -46,7 +46,7 @@ class AssignedPartitions:
         self.stored: dict[Partition, Position] = {}
         self.paused: set[Partition] = set()
         self._committed: dict[Partition, int] = {}
-        # Partitions that stay in the client's assignment during an eager rebalance, in which nobody owns them.
+        # Partitions that stay in the client's assignment during an eager rebalance, in which no member owns them.
         self._parked: set[Partition] = set()
         # Partitions that the application assigned by itself. The group may have assigned them to another member.
         self._foreign: set[Partition] = set()
@@ -76,7 +76,7 @@ class AssignedPartitions:
         """The owned partitions that have a position."""
         return self.owned - self.waiting
 
-    # Coming and going.
+    # Partitions that are assigned, and partitions that are taken away.
 
     def hold(self, partitions: Collection[Partition]) -> None:
         """Makes the client hand out none of their records, until its next assignment."""
@@ -85,13 +85,13 @@ class AssignedPartitions:
             self._path.hold(read)
 
     def park(self) -> None:
-        """Gives up the assigned partitions, but keeps them in the client's assignment, since most of them come back."""
+        """Gives up the assigned partitions, but keeps them in the client's assignment, since most return."""
         self._parked |= self.owned & self._stays
         self.owned.clear()
         self.waiting.clear()
 
     def unpark(self) -> None:
-        """Drops the parked partitions. If they come back, they start at the group's commits."""
+        """Drops the parked partitions. When they are assigned again, they start at the group's commits."""
         self.drop(self._parked)
 
     def drop(self, partitions: Collection[Partition]) -> None:
@@ -188,7 +188,7 @@ class AssignedPartitions:
         return missing
 
     def stop(self, partitions: Iterable[Partition]) -> None:
-        """Stops to read these partitions. It does not change who owns them."""
+        """Stops reading these partitions. They stay owned."""
         gone = set(partitions)
         self._leave(gone)
         self._assign(self._stays - gone)
@@ -235,7 +235,7 @@ class AssignedPartitions:
         self.paused |= self.owned.intersection(partitions)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """The end of `pause`."""
+        """Notes resumed partitions."""
         self.paused.difference_update(partitions)
 
     # Offsets.

@@ -45,7 +45,7 @@ class BrokerPlanned:
         self._lock = threading.Lock()
 
     def metadata(self, topics: Sequence[str], owned: Mapping[str, Sequence[int]]) -> list[tuple[str, bytes]]:
-        """Nothing: no member hands in metadata."""
+        """An empty list: in this protocol members send no metadata of assignors."""
         return []
 
     def forget(self) -> None:

@@ -29,7 +29,7 @@ Cause: TypeAlias = Literal[
 CAUSES: Mapping[str, str] = MappingProxyType(
     {
         "member-joined": "a member joined",
-        "member-left": "a member left, or was expelled: a leader is not told which",
+        "member-left": "a member left, or was expelled: the protocol does not tell the leader which",
         "member-expelled": "this member had lost its membership, or a static member, which does not leave, is gone",
         "subscription-changed": "a member subscribes to other topics",
         "partitions-added": "a subscribed topic has new partitions, or exists now",

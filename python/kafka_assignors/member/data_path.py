@@ -1,5 +1,4 @@
-"""`DataPath`: what a client does for our membership in place of its own. The client reads records; this package does
-all else.
+"""The methods with which a client reads records for our group member (`DataPath`). This package does all else.
 
     application_side.py     assign · hold · positions · call · commit_done · fail ───►  the client     in the turn
     membership.py           wake ────────────────────────────────────────────────────►               from its own thread
@@ -17,13 +16,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["ClientAssignment", "CommitOutcome", "DataPath", "Event", "Failure", "Partition", "Position", "by_topic"]
+__all__ = [
+    "ClientAssignment",
+    "CommitOutcome",
+    "DataPath",
+    "Failure",
+    "ListenerEvent",
+    "Partition",
+    "Position",
+    "by_topic",
+]
 
 Partition: TypeAlias = tuple[str, int]
 """Topic and number."""
 
-Event: TypeAlias = Literal["assigned", "revoked", "lost"]
-"""What a listener is called for. `lost`: other members may own the partitions already."""
+ListenerEvent: TypeAlias = Literal["assigned", "revoked", "lost"]
+"""The reason for which a listener is called. `lost`: other members may own the partitions already."""
 
 
 class Position(NamedTuple):
@@ -84,8 +92,8 @@ class Failure:
     """An error that the client reports to the application.
 
     Attributes:
-        error_code: as Kafka numbers errors, -1 for an unknown one; None if the member left because nobody polled for
-            `max.poll.interval.ms`.
+        error_code: as Kafka numbers errors, -1 for an unknown one; None if the member left because the application
+            did not poll for `max.poll.interval.ms`.
         message: what was wrong. It may contain text of a broker.
         topic: the topic, or the regular expression, that it is about.
         is_missing: whether `topic` is part of the subscription and there is no such topic, or none that may be read.
@@ -130,7 +138,7 @@ class DataPath(Protocol):
         These offsets are committed. So a record that was fetched but not handed to the application must not count.
         """
 
-    def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> object:
+    def call(self, listener: Any, event: ListenerEvent, partitions: frozenset[Partition]) -> object:
         """Calls the application's listener as the client does.
 
         Args:
@@ -147,7 +155,7 @@ class DataPath(Protocol):
         """
 
     def commit_done(self, outcome: CommitOutcome) -> None:
-        """Takes the end of a commit for which nobody waits, in the order of the commits."""
+        """Takes the outcome of a commit for which no caller waits, in the order of the commits."""
 
     def fail(self, error: Failure | Exception) -> None:
         """Takes an error, and keeps it until the client can report it: as a message, an exception or a log record.

@@ -23,7 +23,7 @@ class Copied(Protocol):
     """A consumer that a fork has copied."""
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
-        """In the child: lets go of the member (`Member.abandon`), and puts `refuse` in the place of every method but
+        """In the child: abandons the member (`Member.abandon`), and puts `refuse` in the place of every method but
         `close`. A client whose destructor waits for its threads keeps the object for ever."""
 
 

@@ -67,7 +67,7 @@ class RebalanceReport:
         ended: when this member received its assignment, before any listener was called, in seconds since 1970. The
             difference to `began` is measured with a monotonic clock.
         without_partitions: for how many seconds of the rebalance this member had no partition; None if it is not known.
-        without_owner: topic to partition to the seconds in which nobody read it, for the assigned partitions. For a
+        without_owner: topic to partition to the seconds in which no member read it, for the assigned partitions. For a
             partition in `kept` the time is exact: since the member stopped reading, 0 if the member read on. For a
             partition in `gained` it is a lower bound: since the answer to JoinGroup, when the previous owner had given
             the partition up already. Without an entry if the client does not show that answer.
@@ -266,7 +266,7 @@ class RebalanceReporter:
     def _timed(self, report: RebalanceReport, course: Course) -> RebalanceReport:
         now, ended = time.monotonic(), time.time()
         took = max(0.0, now - course.began)
-        # After a member has left and subscribed again, it cannot know who owned its partitions meanwhile.
+        # After a member has left and subscribed again, it does not know the owners of its partitions in between.
         left = course.trigger == "joined"
         without_owner: dict[str, dict[int, float]] = {}
         for topic, numbers in () if left else report.kept.items():

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from kafka_assignors.member.data_path import DataPath, Event, Partition
+    from kafka_assignors.member.data_path import DataPath, ListenerEvent, Partition
     from kafka_assignors.member.membership import Mailbox, Member
 
-__all__ = ["Arrivals", "Call", "Join", "LoopReply", "Steps", "Wait", "drive", "drive_on_loop"]
+__all__ = ["Arrivals", "Call", "LoopReply", "Steps", "Wait", "WaitForThread", "drive", "drive_on_loop"]
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class Call:
     """Calls the listener. The result is not used; an exception of the listener is raised at the `yield`."""
 
     listener: Any
-    event: Event
+    event: ListenerEvent
     partitions: frozenset[Partition]
 
 
@@ -38,26 +38,26 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class WaitForThread:
     """Waits for the end of a member's thread."""
 
     member: Member
     seconds: float
 
 
-Steps: TypeAlias = Generator[Call | Wait | Join, Any, T]
+Steps: TypeAlias = Generator[Call | Wait | WaitForThread, Any, T]
 
 
 def drive(steps: Steps[T], path: DataPath, mailbox: Mailbox) -> T:
     """Takes the steps on this thread."""
 
-    def perform(step: Call | Wait | Join) -> Any:
+    def perform(step: Call | Wait | WaitForThread) -> Any:
         match step:
             case Call():
                 return path.call(step.listener, step.event, step.partitions)
             case Wait():
                 return mailbox.wait(step.seconds)
-            case Join():
+            case WaitForThread():
                 return step.member.join(step.seconds)
 
     try:
@@ -77,14 +77,14 @@ def drive(steps: Steps[T], path: DataPath, mailbox: Mailbox) -> T:
 async def drive_on_loop(steps: Steps[T], path: DataPath, mailbox: Mailbox, arrivals: Arrivals) -> T:
     """Takes the steps in this task. The loop is never blocked."""
 
-    async def perform(step: Call | Wait | Join) -> Any:
+    async def perform(step: Call | Wait | WaitForThread) -> Any:
         match step:
             case Call():
                 result = path.call(step.listener, step.event, step.partitions)
                 return await result if inspect.isawaitable(result) else result
             case Wait():
                 return bool(mailbox) or await arrivals.wait(step.seconds)
-            case Join():
+            case WaitForThread():
                 return await asyncio.to_thread(step.member.join, step.seconds)
 
     try:
@@ -141,7 +141,7 @@ class LoopReply:
         try:
             self._loop.call_soon_threadsafe(self._put, value)
         except RuntimeError:
-            # The loop is closed, so nobody waits.
+            # The loop is closed, so no task waits.
             return
 
     def _put(self, value: Any) -> None:

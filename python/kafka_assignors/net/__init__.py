@@ -8,6 +8,6 @@ connection carries frames of bytes; the caller encodes and decodes them.
 
 from kafka_assignors.net.config import Address, ClientConfig
 from kafka_assignors.net.connection import Connection
-from kafka_assignors.net.poller import Closed, Event, Poller, Ready, Received
+from kafka_assignors.net.poller import Closed, ConnectionEvent, Poller, Ready, Received
 
-__all__ = ["Address", "ClientConfig", "Closed", "Connection", "Event", "Poller", "Ready", "Received"]
+__all__ = ["Address", "ClientConfig", "Closed", "Connection", "ConnectionEvent", "Poller", "Ready", "Received"]

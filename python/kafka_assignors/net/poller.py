@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.net.config import Address, ClientConfig
 
-__all__ = ["Closed", "Event", "Poller", "Ready", "Received"]
+__all__ = ["Closed", "ConnectionEvent", "Poller", "Ready", "Received"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Closed:
     error: NetworkError
 
 
-Event: TypeAlias = Ready | Received | Closed
+ConnectionEvent: TypeAlias = Ready | Received | Closed
 
 
 class Poller:
@@ -115,7 +115,7 @@ class Poller:
                 with contextlib.suppress(BlockingIOError):
                     self._waking.send(b"\0")
 
-    def poll(self, timeout: float | None = None) -> list[Event]:
+    def poll(self, timeout: float | None = None) -> list[ConnectionEvent]:
         """Waits for events, and returns them in order. After `timeout` or a `wake` there may be none.
 
         Args:
@@ -126,7 +126,7 @@ class Poller:
         """
         if self._is_closed:
             raise StateError("the poller is closed; make another one")
-        events: list[Event] = []
+        events: list[ConnectionEvent] = []
         self._advance(events)
         for key, mask in self._selector.select(self._patience(timeout, events)):
             if key.data is None:
@@ -181,18 +181,18 @@ class Poller:
 
         threading.Thread(target=work, name=f"kafka-assignors-{connection.address}", daemon=True).start()
 
-    def _handle(self, connection: Connection, readable: bool, writable: bool, events: list[Event]) -> None:
+    def _handle(self, connection: Connection, readable: bool, writable: bool, events: list[ConnectionEvent]) -> None:
         frames = connection.handle(readable=readable, writable=writable, now=time.monotonic())
         self._add_ready(connection, events)
         events += [Received(connection, frame) for frame in frames]
 
-    def _add_ready(self, connection: Connection, events: list[Event]) -> None:
+    def _add_ready(self, connection: Connection, events: list[ConnectionEvent]) -> None:
         watched = self._connections[connection]
         if connection.phase is Phase.READY and not watched.was_ready:
             watched.was_ready = True
             events.append(Ready(connection))
 
-    def _advance(self, events: list[Event]) -> None:
+    def _advance(self, events: list[ConnectionEvent]) -> None:
         """Ticks and flushes all connections, adds `Ready` and `Closed` events, and updates the selector."""
         now = time.monotonic()
         changed: list[tuple[Connection, _Watched]] = []
@@ -210,7 +210,7 @@ class Poller:
         for connection, watched in changed:
             watched.watch(connection, self._selector)
 
-    def _patience(self, timeout: float | None, events: list[Event]) -> float | None:
+    def _patience(self, timeout: float | None, events: list[ConnectionEvent]) -> float | None:
         if events or not self._jobs.empty() or any(each.unread for each in self._connections):
             return 0.0
         deadlines = [each.deadline for each in self._connections if each.deadline is not None]

@@ -57,7 +57,7 @@ class Settings:
         """A whole number within a range.
 
         Raises:
-            OptionError: it is not.
+            OptionError: the value is no whole number, or not within the range.
         """
         text = self.text(name)
         if text is None:
@@ -74,7 +74,7 @@ class Settings:
         """A time, in seconds; range and default are milliseconds, as the setting is.
 
         Raises:
-            OptionError: it is out of range.
+            OptionError: the value is no whole number, or not within the range.
         """
         return self.integer(name, least, most, default) / 1000
 
@@ -82,7 +82,7 @@ class Settings:
         """True or false.
 
         Raises:
-            OptionError: it is neither.
+            OptionError: the value is neither.
         """
         text = self.text(name)
         if text is None:
@@ -97,7 +97,7 @@ class Settings:
         """One of several words, in any letter case.
 
         Raises:
-            OptionError: it is none of them.
+            OptionError: the value is none of them.
         """
         text = self.text(name)
         if text is None:

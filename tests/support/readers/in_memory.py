@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import Event, Partition
+    from kafka_assignors.member.data_path import ListenerEvent, Partition
     from support.broker import Kafka
 
 # The records of the clients in memory.
@@ -120,7 +120,7 @@ class FakeLoopReader(FakeReader):
     def make(self, config: MemberConfig) -> None:
         self.consumer = self.loop.call(FakeLoopConsumer, LOG, config)
 
-    async def listen(self, event: Event, partitions: Iterable[Partition]) -> None:
+    async def listen(self, event: ListenerEvent, partitions: Iterable[Partition]) -> None:
         await asyncio.sleep(0.01)
         self.note(event, partitions)
 

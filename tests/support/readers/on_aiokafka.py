@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import Event, Partition
+    from kafka_assignors.member.data_path import ListenerEvent, Partition
     from support.broker import Kafka
 
 
@@ -71,7 +71,7 @@ class AiokafkaReader(Reader):
         return self.consumer._group_side
 
     def follow(self, *topics: str) -> Self:
-        async def noting(event: Event, partitions: Iterable[Partition]) -> None:
+        async def noting(event: ListenerEvent, partitions: Iterable[Partition]) -> None:
             await asyncio.sleep(0.01)
             try:
                 if partitions or event == "assigned":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import Event, Partition
+    from kafka_assignors.member.data_path import ListenerEvent, Partition
     from support.broker import Kafka
 
 
@@ -48,7 +48,7 @@ class ConfluentReader(Reader):
         return self.consumer._group
 
     def follow(self, *topics: str) -> Self:
-        def noting(event: Event) -> Callable[[Any, list[Any]], None]:
+        def noting(event: ListenerEvent) -> Callable[[Any, list[Any]], None]:
             return lambda _, partitions: self.note(event, [(each.topic, each.partition) for each in partitions])
 
         callbacks = {"on_assign": noting("assigned"), "on_revoke": noting("revoked"), "on_lost": noting("lost")}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import Event, Partition
+    from kafka_assignors.member.data_path import ListenerEvent, Partition
 
 SESSION_MS = 6000
 HEARTBEAT_MS = 200
@@ -26,18 +26,18 @@ class Reader(ABC):
     hears_of_all: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.events: list[tuple[Event, set[Partition]]] = []
+        self.events: list[tuple[ListenerEvent, set[Partition]]] = []
         self.read: list[tuple[str, int, int]] = []
         self.errors: list[BaseException] = []
-        self.during: dict[Event, Callable[[set[Partition]], object]] = {}
+        self.during: dict[ListenerEvent, Callable[[set[Partition]], object]] = {}
 
-    def note(self, event: Event, partitions: Iterable[Partition]) -> None:
+    def note(self, event: ListenerEvent, partitions: Iterable[Partition]) -> None:
         """The listener. It calls the function in `during` for the event, if there is one."""
         self.events.append((event, set(partitions)))
         if event in self.during:
             self.during[event](set(partitions))
 
-    def told(self, event: Event) -> list[set[Partition]]:
+    def told(self, event: ListenerEvent) -> list[set[Partition]]:
         """The partitions of the calls for this event, in order."""
         return [partitions for kind, partitions in self.events if kind == event]
 

@@ -1,7 +1,7 @@
 """aiokafka's consumer and producer with our assignors and partitioners, and assignors to plug into its own consumer.
 
 `AIOKafkaConsumer` is aiokafka's, in whose group our member runs. `AIOKafkaProducer` is aiokafka's, with a partitioner
-that is sticky as in Java. The rest is for those who cannot change the class of their consumer:
+that is sticky as in Java. The rest is for programs that cannot change the class of their consumer:
 
     consumer = aiokafka.AIOKafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor()])
 

@@ -1,8 +1,8 @@
 """The private attributes of aiokafka. No other module uses them.
 
 Each function first checks that this version of the client has the attribute. If not, a function for plug-ins returns a
-value with which a plug-in works as with the public API alone. A function for producers raises
-`IncompatibleClientError` before anything is sent.
+value with which a plug-in works as with the public API alone. A function for producers, or for the settings of a second
+client, raises `IncompatibleClientError` before anything is sent.
 """
 
 from __future__ import annotations
@@ -144,29 +144,39 @@ def replace_assigning_method(coordinator: Any, method: Callable[[Any], Any]) -> 
     coordinator._perform_assignment = method
 
 
+def _setting(owner: Any, name: str) -> Any:
+    """A setting that a second client of the same cluster needs.
+
+    Raises:
+        IncompatibleClientError: this version does not show it.
+    """
+    try:
+        return getattr(owner, f"_{name}")
+    except AttributeError as error:
+        raise IncompatibleClientError(
+            f"this version of aiokafka does not show the consumer's settings ({error})"
+        ) from error
+
+
 def client_of(coordinator: Any) -> Any:
-    """The client of a coordinator, with the connections. Raises an AttributeError if this version does not show it."""
-    return coordinator._client
+    """The client of a coordinator, with the connections. Raises an IncompatibleClientError as `_setting`."""
+    return _setting(coordinator, "client")
 
 
 def loop_of(client: Any) -> asyncio.AbstractEventLoop:
-    """The event loop of a client. Raises an AttributeError if this version does not show it."""
-    loop: asyncio.AbstractEventLoop = client._loop
+    """The event loop of a client. Raises an IncompatibleClientError as `_setting`."""
+    loop: asyncio.AbstractEventLoop = _setting(client, "loop")
     return loop
 
 
 def client_settings(client: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Settings of a client. Raises an AttributeError if this version does not show them."""
-    return {name: getattr(client, f"_{name}") for name in names}
+    """Settings of a client. Raises an IncompatibleClientError as `_setting`."""
+    return {name: _setting(client, name) for name in names}
 
 
 def reading_settings(consumer: Any) -> tuple[str, str]:
-    """A consumer's `auto_offset_reset` and `isolation_level`.
-
-    Raises:
-        AttributeError: this version does not show them.
-    """
-    return consumer._auto_offset_reset, consumer._isolation_level
+    """A consumer's `auto_offset_reset` and `isolation_level`. Raises an IncompatibleClientError as `_setting`."""
+    return _setting(consumer, "auto_offset_reset"), _setting(consumer, "isolation_level")
 
 
 # Consumers whose group our member runs.

@@ -19,7 +19,7 @@ from kafka_assignors.clients.common.adapter import ClientAdapter, Membership, Pa
 from kafka_assignors.clients.common.codec import SubscriptionWriter
 from kafka_assignors.clients.common.custom import CustomAdapter
 from kafka_assignors.clients.common.lag import LagAdapter, failing_source
-from kafka_assignors.errors import LagError
+from kafka_assignors.errors import IncompatibleClientError, LagError
 from kafka_assignors.lag import Inquiry
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _GenerationAdapter(_AiokafkaAdapter):
     _generation: int | None = None
 
     def on_generation_assignment(self, generation: int) -> None:
-        """For versions of aiokafka that call it (#1185), before or after `on_assignment`, or both."""
+        """Versions of aiokafka with #1185 call it before `on_assignment`, after it, or both."""
         self._generation = generation
         if self._state.owned:
             self._state.generation = generation
@@ -125,7 +125,7 @@ class StickyStreamJoinAssignor(StreamJoinAdapter, _AiokafkaAdapter):
     _protocols = ("eager",)
 
     def on_generation_assignment(self, generation: int) -> None:
-        """For versions of aiokafka that call it (#1185). The group's generation is no epoch, and does not count."""
+        """Versions of aiokafka with #1185 call it. The group's generation is no epoch, and does not count."""
 
 
 class CustomAssignor(CustomAdapter, _GenerationAdapter):
@@ -225,10 +225,8 @@ class LagBasedAssignor(LagAdapter, _GenerationAdapter):
             return of_client(
                 client, _internals.loop_of(client), reset=reset, isolation_level=isolation_level, timeout=timeout
             )
-        except AttributeError as error:
-            return failing_source(
-                f"this version of aiokafka does not show the consumer's settings ({error}); give lags="
-            )
+        except IncompatibleClientError as error:
+            return failing_source(f"{error}; give lags=")
 
     def _serve(self, coordinator: object) -> None:
         new = self._deref(self._coordinator) is not coordinator

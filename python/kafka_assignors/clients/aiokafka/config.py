@@ -1,29 +1,25 @@
 """The settings of a consumer: those of its membership, and those that the client gets for reading.
 
-| Setting | Who has it |
+| Setting | Part that uses it |
 | --- | --- |
-| of connections and of security | both |
+| of connections and of security | the membership and the client |
 | of the group, of its times and of automatic commits | the membership; the client only shows them |
-| `client_rack` | both; before aiokafka 0.14 the membership alone |
+| `client_rack` | the membership and the client; before aiokafka 0.14 the membership alone |
 | `on_rebalance`, `on_broker_assignor`, `group_protocol`, `group_remote_assignor` | the membership |
 | all others | the client |
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiokafka
 
-from kafka_assignors.assignors import LagBasedAssignor
-from kafka_assignors.clients.aiokafka.lag import AdminLagSource, of_client
 from kafka_assignors.clients.aiokafka.tokens import asking_on
 from kafka_assignors.clients.common.connection import ask_provider, client_config, text_of
 from kafka_assignors.clients.common.group_protocol import CLASSIC_ONLY, DEFAULTS, read_group_protocol
-from kafka_assignors.clients.common.rates import with_cluster
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import ON_BROKER_ASSIGNOR, MemberConfig
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping
 
-__all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
+__all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature"]
 
 # The client's class is stored at import, since programs may put our class in its place later.
 _Client = aiokafka.AIOKafkaConsumer
@@ -141,35 +137,3 @@ def _milliseconds(settings: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 2**31:
         raise OptionError(f"{name} is {value!r}; give milliseconds from 1 to {2**31 - 1}")
     return int(value)
-
-
-def with_lags(config: ConsumerConfig, client: Any, loop: asyncio.AbstractEventLoop) -> ConsumerConfig:
-    """The settings, with a source of lags and a group for every assignor by lag.
-
-    Args:
-        config: the consumer's settings.
-        client: the consumer's client of brokers, with whose settings a source reads the cluster.
-        loop: the consumer's event loop.
-
-    Raises:
-        OptionError: an assignor by lag has no source, and this version of aiokafka shows no settings for one.
-    """
-
-    def source(seconds: float) -> AdminLagSource:
-        reading = {"reset": config.reset, "isolation_level": config.isolation_level}
-        try:
-            return of_client(client, loop, **reading, timeout=seconds)
-        except AttributeError as error:
-            raise OptionError(
-                f"this version of aiokafka does not show its client's settings ({error}); give "
-                f"LagBasedAssignor(lags=...) or RateSource(...)"
-            ) from error
-
-    def complete(assignor: Any) -> Any:
-        if not isinstance(assignor, LagBasedAssignor):
-            return with_cluster(assignor, source)
-        if assignor.lags is None:
-            assignor = dataclasses.replace(assignor, lags=source(assignor.deadline))
-        return assignor if assignor.group_id else dataclasses.replace(assignor, group_id=config.group_id)
-
-    return dataclasses.replace(config, assignors=tuple(complete(each) for each in config.assignors))

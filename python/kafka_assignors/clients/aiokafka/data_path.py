@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.clients.aiokafka.config import ConsumerConfig
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Failure, Partition
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Failure, ListenerEvent, Partition
     from kafka_assignors.member.turn import Arrivals
 
 __all__ = ["AiokafkaPath", "SubscriptionListener", "plain"]
@@ -92,11 +92,11 @@ class AiokafkaPath:
         self.is_over = False
         self.gate = Gate(self.certain_for)
         self.held: set[TopicPartition] = set()
-        # The gets, where the client does not show them; else None.
+        # Counts the gets under way, if this version of the client does not show them; else None.
         self._gets: TrackedGets | None = None
         self._listener = SubscriptionListener(None)
         self._has_asked = False
-        # Whether there was work in the mailbox at the latest `wake`, since which the application has not asked.
+        # Whether the mailbox had work at the latest `wake`, and the application has not asked for records since.
         self._has_work = False
         self._failure: Exception | None = None
         self._is_fatal = False
@@ -109,7 +109,7 @@ class AiokafkaPath:
 
     @property
     def consumer(self) -> Any | None:
-        """The consumer; None if nobody holds it any more."""
+        """The consumer; None if it was collected."""
         return self._consumer()
 
     # What is read.
@@ -192,7 +192,7 @@ class AiokafkaPath:
             _Client.pause(consumer, *held)
 
     def certain_for(self) -> float | None:
-        """For how many seconds records may be handed out certainly; None for not at all."""
+        """For how many seconds records may certainly be handed out; None if none may be."""
         if not self.side.may_hand_out:
             return None
         member = self.side.member
@@ -210,7 +210,7 @@ class AiokafkaPath:
         await asyncio.shield(self._next_assignment)
 
     def start_at(self, partition: TopicPartition, offset: int) -> None:
-        """Begins a partition of this consumer that is not read yet at this offset."""
+        """Starts a partition of this consumer that is not read yet, at this offset."""
         name, at = (partition.topic, partition.partition), Position(offset)
         if not self.side.assigned.start_at(name, at):
             # Within the listener of an assignment: the partition begins after the listener has returned.
@@ -263,13 +263,15 @@ class AiokafkaPath:
         """Whether the listener is called with differences only."""
         return self.side.strategies.cooperative
 
-    def call(self, listener: SubscriptionListener | None, event: Event, partitions: frozenset[Partition]) -> object:
+    def call(
+        self, listener: SubscriptionListener | None, event: ListenerEvent, partitions: frozenset[Partition]
+    ) -> object:
         """As `DataPath`. The listener's errors are logged, as by the client."""
         if listener is None or listener.is_over:
             return None
         return self._call(listener.listener, event, {TopicPartition(*each) for each in partitions})
 
-    async def _call(self, listener: Any, event: Event, partitions: set[TopicPartition]) -> None:
+    async def _call(self, listener: Any, event: ListenerEvent, partitions: set[TopicPartition]) -> None:
         # aiokafka's own listeners have no method for lost partitions.
         name = _METHODS[event if hasattr(listener, _METHODS[event]) else "revoked"]
         try:
@@ -277,13 +279,13 @@ class AiokafkaPath:
             if inspect.isawaitable(result):
                 await result
         except Exception:
-            # As the client does. The rebalance goes on.
+            # The client logs the error of a listener as well, and the rebalance goes on.
             logger.exception("the listener %r of group %r failed in %s", listener, self.config.group_id, name)
 
     # Commits and errors.
 
     def commit_done(self, outcome: CommitOutcome) -> None:
-        """As `DataPath`: nobody waits for an automatic commit, so its failure is logged."""
+        """As `DataPath`: no call waits for an automatic commit, so its failure is logged."""
         refused = set(outcome.refused.values()) | ({outcome.error_code} - {0})
         for code in sorted(refused):
             logger.error("group %r: an automatic commit failed with error code %d", self.config.group_id, code)
@@ -336,7 +338,7 @@ class AiokafkaPath:
         self.end_wait()
         self._end_next_assignment()
 
-    # Signs of life.
+    # Polls of the application.
 
     def asked(self) -> None:
         """Notes that the application asks for records, and raises the error that it has not received yet."""

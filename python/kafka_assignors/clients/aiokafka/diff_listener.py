@@ -34,7 +34,7 @@ class RebalanceDiffListener(DiffListener):
     """
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """For aiokafka, or our consumer, to call."""
+        """aiokafka or our consumer calls it."""
         path = calling(_as_path)
         coordinator = calling(as_coordinator) if path is None else None
         now = None if coordinator is None else membership_of(coordinator)
@@ -47,7 +47,7 @@ class RebalanceDiffListener(DiffListener):
         await run_async(self._user("on_partitions_revoked", revoked) + self._due(gone))
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """For aiokafka, or our consumer, to call."""
+        """aiokafka or our consumer calls it."""
         path = calling(_as_path)
         if path is not None and path.is_cooperative:
             due = self._due([], self._holdings.added(assigned, path.membership))
@@ -60,7 +60,7 @@ class RebalanceDiffListener(DiffListener):
         await run_async(due + self._user("on_partitions_assigned", assigned))
 
     async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-        """For our consumer to call: other members may own these partitions already."""
+        """Our consumer calls it: other members may own these partitions already."""
         name = "on_partitions_lost" if hasattr(self._listener, "on_partitions_lost") else "on_partitions_revoked"
         await run_async(self._user(name, lost) + self._due(self._holdings.taken(lost)))
 

@@ -2,8 +2,8 @@
 
     application ──► AIOKafkaConsumer ──────────► aiokafka            records: a consumer that never subscribes
                         │
-                        ├─ group_slot            the task of the turns; what stands in `_coordinator`
-                        └─ data_path             what is read; listeners; errors
+                        ├─ group_slot            the task of the turns; the object in `_coordinator`
+                        └─ data_path             assignments; listeners; errors
                                ▲ Mailbox │ calls
                                │         ▼
                            membership ─────────► brokers             its own thread: heartbeats, rebalances, commits
@@ -27,10 +27,11 @@ from aiokafka.errors import (
 from aiokafka.util import commit_structure_validate
 
 from kafka_assignors.clients.aiokafka import _internals
-from kafka_assignors.clients.aiokafka.committing import Committing
-from kafka_assignors.clients.aiokafka.config import ConsumerConfig, is_ours_alone, signature, with_lags
+from kafka_assignors.clients.aiokafka.commits import Committing
+from kafka_assignors.clients.aiokafka.config import ConsumerConfig, is_ours_alone, signature
 from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath, plain
 from kafka_assignors.clients.aiokafka.group_slot import GroupSlot
+from kafka_assignors.clients.aiokafka.lag_source import with_lags
 from kafka_assignors.clients.common.group_protocol import broker_expression
 from kafka_assignors.clients.common.topic_pattern import TopicPattern
 from kafka_assignors.errors import IncompatibleClientError
@@ -230,8 +231,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled this call: aiokafka cancels a fetch that sleeps before a retry, and raises that error in
-            # `stop`. If it were raised here, the member would stay in its group, and the client's connections open.
+            # No caller cancelled this call: aiokafka cancels a fetch that sleeps before a retry, and raises that error
+            # in `stop`. If it were raised here, the member would stay in its group, and the client's connections open.
             client = _internals.native_client(self)
             if client is not None:
                 await client.close()
@@ -447,7 +448,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     # Forks.
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
-        """In the child of a fork: lets go of the member, and puts `refuse` in the place of the methods."""
+        """In the child of a fork: abandons the member, and puts `refuse` in the place of the methods."""
         member = self._group_side.fetcher
         if member is not None:
             member.abandon()

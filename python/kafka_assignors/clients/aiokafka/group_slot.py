@@ -18,7 +18,7 @@ from kafka_assignors.member.turn import Arrivals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kafka_assignors.clients.aiokafka.committing import Committing
+    from kafka_assignors.clients.aiokafka.commits import Committing
     from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath
 
 __all__ = ["GroupSlot"]
@@ -48,7 +48,7 @@ class GroupSlot:
         self._is_over = False
         name = f"kafka-assignors-turns-{self.group_id}"
         self._turns = asyncio.create_task(_take_turns(weakref.ref(self), self._arrivals), name=name)
-        # A loop holds its tasks weakly.
+        # An event loop keeps weak references to its tasks only.
         _running.add(self._turns)
         self._turns.add_done_callback(_running.discard)
         weakref.finalize(self, self._arrivals.ring)

@@ -212,7 +212,11 @@ class _OnItsLoop(AbstractTokenProvider):  # type: ignore[misc]
 def of_client(
     client: Any, loop: asyncio.AbstractEventLoop, *, reset: str, isolation_level: str, timeout: float
 ) -> AdminLagSource:
-    """The source with the settings of a consumer's client. AttributeError if this version does not show them."""
+    """The source with the settings of a consumer's client.
+
+    Raises:
+        IncompatibleClientError: this version does not show them.
+    """
     config = client_settings(client, _SETTINGS)
     config["client_id"] = f"{config['client_id']}-lags"
     if config["sasl_oauth_token_provider"] is not None:

@@ -1,7 +1,7 @@
 """The partitions that a consumer reads, and its gets, with the public methods of aiokafka alone.
 
-Used with a release whose private table is not one that we know. The price is that of `assign`: at each change the
-client throws away the fetched records of all partitions.
+This package uses it with a release whose private table it does not know. The cost is that of `assign`: at each change
+the client throws away the fetched records of all partitions.
 """
 
 from __future__ import annotations

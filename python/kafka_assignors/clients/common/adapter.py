@@ -124,8 +124,8 @@ class ClientAdapter(ABC):
         mode: as for the strategy's own class. Only the leader's counts.
         racks: likewise.
         rack: `client.rack` of this consumer, for assignors that prefer replicas nearby.
-        on_rebalance: called with a `RebalanceReport` after each rebalance, on the client's I/O thread or event loop: be
-            quick. Its errors are logged, and do not affect the rebalance.
+        on_rebalance: called with a `RebalanceReport` after each rebalance, on the client's I/O thread or event loop: it
+            must be quick. Its errors are logged, and do not affect the rebalance.
         on_broker_assignor: `"fail"` writes the generation as user data into a leader's assignments, so that no broker
             converts the group to KIP-848's protocol; `"migrate"` writes none, so that a broker converts it while it
             works. Only the leader's counts.
@@ -330,7 +330,7 @@ class ClientAdapter(ABC):
         return self._assignor
 
     def _bounds(self) -> tuple[EarlierPlans | None, float | None]:
-        """The leader's earlier plans, and how many seconds it may search for the best one."""
+        """The leader's earlier plans, and how many seconds it may search for the best plan."""
         return self._handed_out.earlier_plans(), self._planning_seconds()
 
     def _planning_seconds(self) -> float | None:

@@ -41,7 +41,7 @@ def warn_if_newer(package: str, release: str) -> None:
 
 
 def incompatible(package: str, release: str, error: Exception) -> IncompatibleClientError:
-    """The error for a release without something that is needed.
+    """The error for a release that lacks a name of the client that this package needs.
 
     Args:
         package: its name.

@@ -1,7 +1,9 @@
 """The private attributes of confluent-kafka, and the differences of its releases. No other module uses them.
 
-Only `AIOConsumer` needs private attributes, since no public argument gives it a consumer. There is no fallback with the
-public API: the constructor refuses a version of confluent-kafka without them.
+Only `AIOConsumer` needs private attributes: no public argument gives it a consumer, so that the public API offers no
+fallback. If confluent-kafka has no `AIOConsumer`, the import of ours raises `MissingDependencyError`. If the client's
+lacks one of the private attributes, the constructor of ours raises `IncompatibleClientError` (`check_aio`). All other
+differences of the releases have a fallback.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class ErrorMessage:
         return self._error
 
     def topic(self) -> str | None:
-        """The topic that it concerns, if there is one."""
+        """The topic that the error concerns; None if it concerns no topic."""
         return self._topic
 
     def partition(self) -> None:
@@ -98,7 +100,7 @@ def aio_consumer() -> type[Any]:
         MissingDependencyError: this release has none.
     """
     reasons = []
-    # In 2.12 it is an experiment.
+    # confluent-kafka 2.12 has the class in its package `experimental` only.
     for name in ("confluent_kafka.aio", "confluent_kafka.experimental.aio"):
         try:
             kind: type[Any] = importlib.import_module(name).AIOConsumer
@@ -116,7 +118,7 @@ def check_aio(consumer: Any) -> None:
     """Checks for all private attributes of an `AIOConsumer`.
 
     Raises:
-        IncompatibleClientError: this version of confluent-kafka has others.
+        IncompatibleClientError: this version of confluent-kafka lacks one of them.
     """
     missing = [name for name in ("_consumer", "_call", "_wrap_callback") if not hasattr(consumer, name)]
     if missing:

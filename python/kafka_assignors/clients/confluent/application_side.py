@@ -84,7 +84,7 @@ class ConfluentSide(ApplicationSide):
         return bool(own) or super().is_due
 
     def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
-        """As the membership's. Partitions that the application assigned by itself are removed: now the group assigns.
+        """As `ApplicationSide.subscribe`. Removes the partitions that the application assigned: now the group assigns.
 
         Raises:
             OptionError: the files that TLS needs cannot be used.
@@ -200,7 +200,7 @@ class ConfluentSide(ApplicationSide):
         self.stall_detector.look({partition: start.offset for partition, start in starts.items()}, statistics)
 
     def _found_stalled(self) -> None:
-        """The stall detector calls it, on a thread of its own."""
+        """Makes the next `poll` replace librdkafka's consumer. The stall detector calls it, on a thread of its own."""
         self._is_stalled = True
         self._summon()
 

@@ -21,7 +21,7 @@ def strategies_of(value: Any) -> tuple[Assignor, ...]:
 
     Raises:
         KafkaException: a name is unknown; confluent-kafka raises it too.
-        OptionError: a value is neither a name nor an assignor, a name comes twice, or an assignor is the broker's.
+        OptionError: a value is neither a name nor an assignor, a name comes twice, or only a broker runs the assignor.
     """
     return strategies.strategies_of(value, _DEFAULT, _unsupported)
 

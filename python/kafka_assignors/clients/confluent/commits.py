@@ -48,7 +48,7 @@ class Outcomes:
     """The outcomes of commits as librdkafka reports them.
 
     Args:
-        consumer: to ask for the partitions of a topic.
+        consumer: the consumer, which is asked for the partitions of a topic.
         on_commit: the user's callback.
     """
 
@@ -62,12 +62,12 @@ class Outcomes:
             self._on_commit(*self._of(outcome))
 
     def tell_of_nothing(self, partitions: Iterable[Partition]) -> None:
-        """Calls `on_commit` for partitions of which there was nothing to commit."""
+        """Calls `on_commit` for partitions that have no offset to commit."""
         if self._on_commit is not None:
             self._on_commit(KafkaError(KafkaError._NO_OFFSET), [TopicPartition(*each) for each in sorted(partitions)])
 
     def returned(self, outcome: CommitOutcome | None) -> list[TopicPartition]:
-        """The outcome of a commit that was waited for: each partition with its own error, if it has one.
+        """The outcome of a synchronous commit: each partition with its own error, if it has one.
 
         Raises:
             KafkaException: nothing was committed.
@@ -140,7 +140,7 @@ def checked(partitions: Any) -> list[TopicPartition]:
     """The argument, if it is a list of partitions.
 
     Raises:
-        TypeError: it is not.
+        TypeError: the argument is no such list.
     """
     if not isinstance(partitions, list) or not all(isinstance(each, TopicPartition) for each in partitions):
         raise TypeError("requires list of TopicPartition")

@@ -34,7 +34,7 @@ from kafka_assignors.clients.confluent.consumer_protocol import is_asked_for, li
 from kafka_assignors.clients.confluent.data_path import Callbacks
 from kafka_assignors.clients.confluent.errors import as_the_client
 from kafka_assignors.clients.confluent.group_metadata import group_metadata_of
-from kafka_assignors.clients.confluent.lag import with_lags
+from kafka_assignors.clients.confluent.lag_source import with_lags
 from kafka_assignors.clients.confluent.polling import PollingConsumer
 from kafka_assignors.clients.confluent.subscription import expression, unsubscribable
 
@@ -294,7 +294,7 @@ class Consumer(PollingConsumer):
             return None
         done = engine.path.outcomes.returned(engine.commits.send_and_wait(due))
         if everything:
-            # As in librdkafka: every partition that is read, also without a new offset.
+            # As librdkafka, return every partition that is read, also without a new offset.
             others = engine.assigned.read - due.keys()
             done = sorted([*done, *(TopicPartition(*each) for each in others)])
         return done
@@ -347,10 +347,10 @@ class Consumer(PollingConsumer):
             sasl.credentials.replace(username, password)
 
     def close(self) -> None:
-        """As the client's: `on_revoke`, a last commit unless `enable.auto.commit` is off, and out of the group.
+        """As the client's: calls `on_revoke`, commits unless `enable.auto.commit` is off, and leaves the group.
 
-        Takes 30 seconds at most where the coordinator does not answer. Within a callback, the consumer closes as soon
-        as the callback returns.
+        If the coordinator does not answer, this takes 30 seconds at most. Within a callback, the consumer closes when
+        the callback returns.
         """
         if self._closed:
             return

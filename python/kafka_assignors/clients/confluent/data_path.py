@@ -23,7 +23,14 @@ from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent._internals import error_message
 from kafka_assignors.clients.confluent.commits import Outcomes, topic_partition
 from kafka_assignors.clients.confluent.errors import client_error
-from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Failure, Partition, Position
+from kafka_assignors.member.data_path import (
+    ClientAssignment,
+    CommitOutcome,
+    Failure,
+    ListenerEvent,
+    Partition,
+    Position,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Set
@@ -48,7 +55,11 @@ class Callbacks:
             if function is not None and not callable(function):
                 raise TypeError(f"{name} expects a callable")
         # As in the client, without `on_lost` a loss calls `on_revoke`.
-        self.of: Mapping[Event, Any] = {"assigned": on_assign, "revoked": on_revoke, "lost": on_lost or on_revoke}
+        self.of: Mapping[ListenerEvent, Any] = {
+            "assigned": on_assign,
+            "revoked": on_revoke,
+            "lost": on_lost or on_revoke,
+        }
 
 
 class LibrdkafkaPath:
@@ -60,12 +71,12 @@ class LibrdkafkaPath:
         summon: `DataPath.wake`.
 
     Attributes:
-        is_inside: whether the turn runs in a callback of librdkafka. Then librdkafka would go on to deliver records of
-            held partitions.
+        is_inside: whether the turn runs in a callback of librdkafka. After the callback, librdkafka would deliver
+            records of held partitions.
         news: errors and messages that the next `poll` raises and returns.
         fatal: the error that every `poll` raises from now on.
         paused: the partitions that the application has paused.
-        outcomes: of commits, as the client reports them.
+        outcomes: the outcomes of commits, as the client reports them.
     """
 
     def __init__(
@@ -81,8 +92,9 @@ class LibrdkafkaPath:
         self.outcomes = Outcomes(consumer, config.on_commit)
         # librdkafka's assignment. Its own method `assignment` would wait while another thread is in `poll`.
         self._fetched: frozenset[Partition] = frozenset()
-        # Partitions that are paused until the next assignment, and those until `go_on`.
+        # The partitions that `hold` has paused until the next assignment.
         self._held: frozenset[Partition] = frozenset()
+        # The partitions that `hold_up` has paused until `go_on`.
         self._stopped: frozenset[Partition] = frozenset()
         self._introduced: set[str] = set()
         # The latest start or seek of each partition, with librdkafka's position then.
@@ -136,7 +148,7 @@ class LibrdkafkaPath:
             reached |= {each: at for each, at in self._before.items() if each in partitions}
         return reached
 
-    def call(self, listener: Callbacks | None, event: Event, partitions: frozenset[Partition]) -> None:
+    def call(self, listener: Callbacks | None, event: ListenerEvent, partitions: frozenset[Partition]) -> None:
         """As `DataPath`."""
         callback = None if listener is None else listener.of[event]
         if callback is not None:
@@ -221,7 +233,7 @@ class LibrdkafkaPath:
             self._before.pop(partition, None)
         ours = (self._held | self._stopped) & partitions
         if ours:
-            # librdkafka remembers a pause. If the partition came back, none of its records would ever come.
+            # librdkafka remembers a pause. It would deliver no record of the partition when that is assigned again.
             self._held, self._stopped = self._held - ours, self._stopped - ours
             _Native.resume(self._consumer, _partitions(ours))
         _Native.incremental_unassign(self._consumer, _partitions(partitions))

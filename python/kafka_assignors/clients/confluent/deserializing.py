@@ -35,7 +35,7 @@ if not TYPE_CHECKING and not hasattr(deserializing_consumer, "K"):
         """`confluent_kafka.DeserializingConsumer`, with any assignor of this package."""
 
         def __class_getitem__(cls, types):
-            # Programs that name the types run on every release.
+            # A program that writes `DeserializingConsumer[bytes, str]` must run on every release.
             return cls
 
 else:

@@ -36,7 +36,7 @@ class RebalanceDiffListener(DiffListener):
         on_lost: likewise; without one, `on_revoke`.
 
     Raises:
-        OptionError: a callback or an overridden method is a coroutine function, which nobody would await.
+        OptionError: a callback or an overridden method is a coroutine function, which confluent-kafka does not await.
 
     >>> class Caches(RebalanceDiffListener):
     ...     def on_partitions_gained(self, partitions):

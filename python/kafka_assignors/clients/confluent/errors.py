@@ -23,7 +23,7 @@ class OptionError(errors.OptionError, KafkaException):
         return str(self.args[0].str())
 
 
-# Tracebacks show this module, and pickle looks the class up in it.
+# Tracebacks name the module from which programs import the class, and pickle looks the class up there.
 OptionError.__module__ = "kafka_assignors.clients.confluent"
 
 

@@ -252,7 +252,7 @@ def _hooks(partitioner: Any) -> tuple[str, Callable[..., Any], Callable[[str, An
 
 
 def _milliseconds(config: Mapping[str, Any], name: str, default: float) -> float:
-    """A setting in seconds."""
+    """A setting in milliseconds, as a number of seconds."""
     given = config.get(name)
     try:
         return float(default if given is None else given) / 1_000

@@ -1,7 +1,7 @@
 """Replaces a consumer's `poll` and `consume` by others, and puts the native ones back.
 
 The lookup of `consumer.poll` is part of the cost of a record. If an instance has a dictionary, the interpreter looks
-there first, which makes a record 4 % dearer even with an empty dictionary. So instances of `Consumer` have none, and
+there first. Even an empty dictionary makes a record cost 4 % more. So instances of `Consumer` have none, and
 their class is replaced. Instances of subclasses mostly have a dictionary, and get the methods there.
 
 `PollMethods` does not lock; its owner does.

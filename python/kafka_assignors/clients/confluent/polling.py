@@ -82,7 +82,7 @@ class PollingConsumer(_Native):
     def _attentive_poll(self, timeout: float | None = None) -> Message | None:
         """`poll` while the group has work for the turn, or while no record arrives."""
         if not self._poll_methods.is_on:
-            # The application looked the method up once and kept it. It gets the native speed as well.
+            # The application keeps the bound method of an earlier lookup. Its calls have the native speed as well.
             return self._poll_methods.native.poll(self, timeout)  # type: ignore[no-any-return]
         self._last_poll = time.monotonic()
         if self._closed or (timeout is not None and not isinstance(timeout, int | float)):
@@ -211,7 +211,7 @@ class PollingConsumer(_Native):
             engine.attend_inside()
 
     def _commit_on_interval(self) -> None:
-        """Makes `poll` attentive, so that it makes the commits on the interval: there is no member that could do it."""
+        """Makes `poll` attentive, so that it commits on the interval. Without a subscription no member commits."""
         if self._group.unsubscribed_commits.begin():
             self._attend_next()
 
@@ -239,7 +239,7 @@ class PollingConsumer(_Native):
             self._renewing = False
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
-        """In the child of a fork: lets go of the member, and puts `refuse` in the place of the methods."""
+        """In the child of a fork: abandons the member, and puts `refuse` in the place of the methods."""
         # This keeps the object for ever: librdkafka's destructor would wait for threads that do not exist here.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         member = self._group.fetcher

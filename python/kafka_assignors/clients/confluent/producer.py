@@ -54,7 +54,7 @@ def _produce_by_name(
     value: Any,
     key: Any,
     partition: Any,
-    report: Delivery | None,
+    delivery: Delivery | None,
     _: None,
     timestamp: Any,
     headers: Any,
@@ -63,7 +63,7 @@ def _produce_by_name(
     # Without headers the tracer makes a list or a mapping, as it needs it.
     given = {} if headers is None else {"headers": headers}
     _Client.produce(
-        producer, topic, value, key=key, partition=partition, on_delivery=report, timestamp=timestamp, **given
+        producer, topic, value, key=key, partition=partition, on_delivery=delivery, timestamp=timestamp, **given
     )
 
 
@@ -217,19 +217,19 @@ class Producer(_Client):
         A record is sent, or this raises.
         """
         # An explicit None for `callback` would make the client forget `on_delivery`.
-        report = on_delivery if callback is None else callback
+        delivery = on_delivery if callback is None else callback
         partitioning = self._partitioning
         if partitioning is None:
-            return _produce(self, topic, value, key, partition, report, None, timestamp, headers)
+            return _produce(self, topic, value, key, partition, delivery, None, timestamp, headers)
         if partition != _UNASSIGNED:
-            return self._produce_to(partitioning, topic, value, key, partition, report, timestamp, headers)
+            return self._produce_to(partitioning, topic, value, key, partition, delivery, timestamp, headers)
         serialized_key = key if key is None or key.__class__ is bytes else _serialized(key, "key")
         serialized_value = value if value is None or value.__class__ is bytes else _serialized(value, "value")
         number, batch = partitioning.place(self, topic, key, serialized_key, value, serialized_value)
         if partitioning.feedback is not None:
-            report = partitioning.feedback.callback(batch, report)
+            delivery = partitioning.feedback.callback(batch, delivery)
         try:
-            _produce(self, topic, serialized_value, serialized_key, number, report, None, timestamp, headers)
+            _produce(self, topic, serialized_value, serialized_key, number, delivery, None, timestamp, headers)
         except BaseException as refusal:
             if batch is not None:
                 partitioning.take_back(topic, number, batch, serialized_key, serialized_value)
@@ -267,21 +267,21 @@ class Producer(_Client):
             PartitionerError: as `produce`; also for a partition that is no 32-bit number.
             TopicMetadataError: as `produce`.
         """
-        report = on_delivery if callback is None else callback
+        delivery = on_delivery if callback is None else callback
         partitioning = self._partitioning
         if partitioning is None or not _sound(messages, partition):
-            taken: int = _produce_batch(self, topic, messages, partition, report)
+            taken: int = _produce_batch(self, topic, messages, partition, delivery)
             return taken
         placed: list[_Placed] = []
         sent = False
         count = 0
         try:
-            placed.extend(self._placed(partitioning, topic, message, partition, report) for message in messages)
+            placed.extend(self._placed(partitioning, topic, message, partition, delivery) for message in messages)
             groups: dict[int, list[dict[str, Any]]] = {}
             for each in placed:
                 groups.setdefault(each.number, []).append(each.copy)
             for number, group in groups.items():
-                count += _produce_batch(self, topic, group, number, report)
+                count += _produce_batch(self, topic, group, number, delivery)
             sent = True
         finally:
             for message, each in zip(messages, placed, strict=False):
@@ -293,7 +293,7 @@ class Producer(_Client):
         return count
 
     def _placed(
-        self, partitioning: Partitioning, topic: str, message: dict[str, Any], partition: int, report: Delivery | None
+        self, partitioning: Partitioning, topic: str, message: dict[str, Any], partition: int, delivery: Delivery | None
     ) -> _Placed:
         key, value, number = message.get("key"), message.get("value"), message.get("partition")
         if number is None:
@@ -313,7 +313,7 @@ class Producer(_Client):
         else:
             raise PartitionerError(f"partition of a message is {number}; give the number of a partition")
         if partitioning.feedback is not None:
-            copy["callback"] = partitioning.feedback.callback(batch, copy.get("callback") or report)
+            copy["callback"] = partitioning.feedback.callback(batch, copy.get("callback") or delivery)
         return _Placed(number, copy, batch)
 
     def _produce_to(
@@ -323,7 +323,7 @@ class Producer(_Client):
         value: Any,
         key: Any,
         partition: int,
-        report: Delivery | None,
+        delivery: Delivery | None,
         timestamp: int,
         headers: Any,
     ) -> None:
@@ -334,9 +334,9 @@ class Producer(_Client):
             else None
         )
         if partitioning.feedback is not None:
-            report = partitioning.feedback.callback(batch, report)
+            delivery = partitioning.feedback.callback(batch, delivery)
         try:
-            _produce(self, topic, value, key, partition, report, None, timestamp, headers)
+            _produce(self, topic, value, key, partition, delivery, None, timestamp, headers)
         except BaseException:
             if batch is not None:
                 partitioning.take_back(topic, partition, batch, key, value)

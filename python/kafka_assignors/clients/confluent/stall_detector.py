@@ -60,13 +60,13 @@ class StallDetector:
         self._found = found
         self.resolved: dict[Partition, int] = {}
         # The offset of each partition, and since when it has not changed.
-        self._standing: dict[Partition, tuple[int, float]] = {}
+        self._last_offsets: dict[Partition, tuple[int, float]] = {}
         self._last = float("-inf")
         self._asking: threading.Thread | None = None
 
     def reset(self) -> None:
         """Forgets all positions."""
-        self._standing.clear()
+        self._last_offsets.clear()
 
     def look(self, reading: Mapping[Partition, int], statistics: str) -> None:
         """Compares the positions with the earlier ones.
@@ -78,20 +78,20 @@ class StallDetector:
         now = time.monotonic()
         if now - self._last > self._away:
             # The application has not polled, so no partition could advance.
-            self._standing.clear()
+            self._last_offsets.clear()
         self._last = now
-        before = self._standing
-        self._standing = {
+        before = self._last_offsets
+        self._last_offsets = {
             partition: before[partition] if before.get(partition, (None,))[0] == offset else (offset, now)
             for partition, offset in reading.items()
         }
-        late = [partition for partition, (_, since) in self._standing.items() if now - since >= self._limit]
+        late = [partition for partition, (_, since) in self._last_offsets.items() if now - since >= self._limit]
         if not late or (self._asking is not None and self._asking.is_alive()):
             return
         said = _Statistics(statistics)
         for partition in late:
             # The partition counts as late again only after another `limit`.
-            self._standing[partition] = (reading[partition], now)
+            self._last_offsets[partition] = (reading[partition], now)
         silent = [partition for partition in late if said.is_stalled(partition, self._limit)]
         if silent:
             logical = [partition for partition, offset in reading.items() if offset < 0]

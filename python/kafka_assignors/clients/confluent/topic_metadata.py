@@ -25,7 +25,7 @@ logger = logging.getLogger("kafka_assignors")
 # The client's class is stored at import, since programs may put our class in its place later.
 _Client = confluent_kafka.Producer
 
-# Errors that may end without help: a topic is being created, or brokers cannot be reached.
+# Errors that pass by themselves: a topic is being created, or brokers cannot be reached.
 _PASSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -59,7 +59,7 @@ class TopicMetadataError(errors.TopicMetadataError, KafkaException):
         return self._message
 
 
-# Tracebacks show this module.
+# Tracebacks name the module from which programs import the class.
 TopicMetadataError.__module__ = "kafka_assignors.clients.confluent"
 
 

@@ -117,7 +117,7 @@ def _stops_with_listeners() -> bool:
 
 
 STOPS_WITH_LISTENERS = _stops_with_listeners()
-"""Whether a consumer of the client's own with a listener reads nothing more after a rebalance: 3.0.0 to 3.0.8."""
+"""Whether the client's own consumer stops reading after a rebalance if it has a listener: from 3.0.0 to 3.0.8."""
 
 
 def rebalance_protocols(*, cooperative: bool) -> list[Any]:
@@ -293,7 +293,7 @@ class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
     """
 
     def _next_records(self) -> Generator[Any, None, None] | None:
-        """The next records, ending at `consumer_timeout_ms`; None if the client is to find them by itself."""
+        """The next records, ending at `consumer_timeout_ms`; None if the client finds them by itself."""
         return None
 
     def _message_generator_v2(self) -> Any:
@@ -437,7 +437,11 @@ class HookedProducer(kafka.KafkaProducer):  # type: ignore[misc]
         if partition is not None:
             self._note_given_partition()
             return super()._partition(topic, partition, key, value, serialized_key, serialized_value)
-        return self._choose_partition(topic, key, value, serialized_key, serialized_value, self._metadata)
+        metadata = getattr(self, "_metadata", None)
+        if metadata is None:
+            # The client calls the partitioner by its own rules; `accumulator_of` has refused this version as well.
+            return super()._partition(topic, partition, key, value, serialized_key, serialized_value)
+        return self._choose_partition(topic, key, value, serialized_key, serialized_value, metadata)
 
     @abstractmethod
     def _note_given_partition(self) -> None:

@@ -98,7 +98,7 @@ class KafkaPythonSide(ApplicationSide):
         return set(self.wanted.subscription)
 
     def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
-        """As the membership's.
+        """As `ApplicationSide.subscribe`.
 
         Raises:
             OptionError: the files that TLS needs cannot be used.
@@ -146,7 +146,7 @@ class KafkaPythonSide(ApplicationSide):
     # Turns.
 
     def attend(self, *, can_report: bool = True) -> None:
-        """As the membership's. Closes the consumer afterwards if its listener has called `close`."""
+        """As `ApplicationSide.attend`. Then closes the consumer if its listener has called `close`."""
         try:
             super().attend(can_report=can_report)
             if not self.subscribed and not self.is_busy and self.commits_now():
@@ -185,7 +185,7 @@ class KafkaPythonSide(ApplicationSide):
     # Positions.
 
     def starts_at(self, partition: Partition, position: Position) -> bool:
-        """Chooses where a partition starts that the client does not read yet.
+        """Chooses the start of a partition that the client does not read yet.
 
         Returns:
             False if the client reads it, or it is not this consumer's.
@@ -281,4 +281,4 @@ class KafkaPythonSide(ApplicationSide):
 
 
 def _unheard(_offsets: object, _response: object) -> None:
-    """The callback of a commit that is waited for."""
+    """The callback of a synchronous commit."""

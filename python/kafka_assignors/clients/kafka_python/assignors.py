@@ -189,7 +189,7 @@ class _KafkaPythonAdapter(ClientAdapter):
         return unknown
 
     def _discount(self, cluster: Any, refreshed: float) -> None:
-        """Once the request in `_too_early` is answered: its answer does not count for the topics that it lacked."""
+        """Discounts the answer to the request in `_too_early`, once it is there, for the topics that it lacked."""
         if self._too_early is None or refresh_under_way(cluster) is self._too_early[0]:
             return
         # The latest refresh may be that answer, so only a later refresh counts.
@@ -216,7 +216,7 @@ def _no_instance() -> OptionError:
 
 
 def _follows(now: Membership, before: Membership) -> bool:
-    """Whether no other member can have had a partition in between that is in both assignments."""
+    """Whether no other member can have owned, between two assignments, a partition that both contain."""
     return now.member_id == before.member_id and now.generation - before.generation in (0, 1)
 
 

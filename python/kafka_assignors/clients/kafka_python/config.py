@@ -150,7 +150,7 @@ class ConsumerConfig(MemberConfig):
         """These settings, if the heartbeat interval is shorter than the session timeout.
 
         Raises:
-            OptionError: it is not.
+            OptionError: the heartbeat interval is not shorter.
         """
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise OptionError(

@@ -357,7 +357,7 @@ class KafkaConsumer(_internals.HookedConsumer):
             plain = [_plain(each) for each in partitions]
             self._group.path.undelivered.drop(plain)
             for each in plain:
-                # A commit of an offset before the last commit is due as well.
+                # After a seek, an offset below the last commit is committed as well.
                 self._group.assigned.committed(each, -1)
 
     # Offsets.
@@ -450,10 +450,10 @@ class KafkaConsumer(_internals.HookedConsumer):
     # The end.
 
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
-        """As the client's: `on_partitions_revoked`, a last commit if commits are automatic, and out of the group.
+        """As the client's: calls `on_partitions_revoked`, makes automatic commits a last time, and leaves the group.
 
-        Takes 30 seconds at most where the coordinator does not answer. Within a listener, the consumer closes as soon
-        as the listener returns.
+        If the coordinator does not answer, this takes 30 seconds at most. Within a listener, the consumer closes when
+        the listener returns.
 
         Args:
             autocommit: False leaves out the last commit.
@@ -485,7 +485,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         self.close(autocommit=exc_type is None)
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
-        """In the child of a fork: lets go of the member, and puts `refuse` in the place of the methods."""
+        """In the child of a fork: abandons the member, and puts `refuse` in the place of the methods."""
         group = self._group
         if group is not None and group.fetcher is not None:
             group.fetcher.abandon()

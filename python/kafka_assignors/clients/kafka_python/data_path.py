@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.clients.kafka_python.config import ConsumerConfig
     from kafka_assignors.clients.kafka_python.listeners import Rebalance
-    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Partition
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, ListenerEvent, Partition
 
 __all__ = ["BEGINNING", "END", "NO_COMMIT", "KafkaPythonPath", "without_group"]
 
@@ -61,7 +61,7 @@ class KafkaPythonPath:
         polled: when the application last asked for records; None while it is asking.
         muted: whether the listener is not called, as after `unsubscribe`.
         commits: whether positions are committed. False once the consumer closes with `autocommit=False`.
-        outcomes: of commits, as the client reports them.
+        outcomes: the outcomes of commits, as the client reports them.
         sought: the positions that a listener of an assignment has chosen.
     """
 
@@ -120,7 +120,7 @@ class KafkaPythonPath:
                 found[partition] = position
         return found
 
-    def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> None:
+    def call(self, listener: Any, event: ListenerEvent, partitions: frozenset[Partition]) -> None:
         """As `DataPath`. In a cooperative rebalance a listener is called only with partitions that are gained or lost.
 
         Raises:

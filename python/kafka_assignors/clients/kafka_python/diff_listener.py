@@ -86,15 +86,15 @@ class RebalanceDiffListener(_DiffListener, ConsumerRebalanceListener):  # type: 
             )
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         run(self._on_revoked(revoked))
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         run(self._on_assigned(assigned))
 
     def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         run(self._on_lost(lost))
 
     def close(self) -> None:
@@ -106,15 +106,15 @@ class AsyncRebalanceDiffListener(_DiffListener):
     """As `RebalanceDiffListener`, for callbacks that await: overridden methods and `listener` may be coroutines."""
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         await run_async(self._on_revoked(revoked))
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         await run_async(self._on_assigned(assigned))
 
     async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-        """For kafka-python to call."""
+        """kafka-python calls it."""
         await run_async(self._on_lost(lost))
 
     async def close(self) -> None:

@@ -124,7 +124,7 @@ def of_consumer(consumer: Any, timeout: float) -> AdminLagSource:
     config["client_id"] = f"{config['client_id']}-lags"
     # Up to 2.0 a consumer has no such setting, and reads everything.
     isolation_level = isolation_name(config.get("isolation_level", "read_uncommitted"))
-    # In the drop-in these two are the membership's.
+    # The new client joins no group; in the drop-in consumer these two settings belong to the membership.
     config.pop("group_id", None)
     config.pop("group_instance_id", None)
     return AdminLagSource(config, reset=config["auto_offset_reset"], isolation_level=isolation_level, timeout=timeout)

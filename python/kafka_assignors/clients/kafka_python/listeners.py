@@ -14,7 +14,7 @@ from kafka_assignors.clients.kafka_python._internals import run_coroutine
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from kafka_assignors.member.data_path import Event
+    from kafka_assignors.member.data_path import ListenerEvent
 
 __all__ = ["TELLS_OF_LOSSES", "Rebalance", "call_listener", "rebalancing"]
 
@@ -31,7 +31,9 @@ rebalancing: ContextVar[Rebalance | None] = ContextVar("rebalancing", default=No
 """The rebalance for which a listener is being called; None outside of a call of ours."""
 
 
-def call_listener(consumer: Any, listener: Any, event: Event, partitions: set[Any], rebalance: Rebalance) -> None:
+def call_listener(
+    consumer: Any, listener: Any, event: ListenerEvent, partitions: set[Any], rebalance: Rebalance
+) -> None:
     """Calls the listener's method for an event, and waits for its end.
 
     Raises:
