@@ -165,6 +165,7 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
+# `make check` begins with the first step of `make test`: it compiles the wheel. `make test` follows as soon as there is a wheel.
 # Everything runs on one wheel, since a second wheel would have to be compiled, too. The last two crates of the wheel take two
 # minutes of one core. Meanwhile the other core runs `beside-wheel`, whose targets need no wheel. Clippy needs the macros that the
 # build of the wheel has compiled; therefore it runs beside `make test`, whose tests wait for a third of their time. At the end

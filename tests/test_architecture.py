@@ -45,7 +45,7 @@ LEVELS = (
         "lag",
         "intervals",
     ),
-    ("userdata", "group", "options", "properties"),
+    ("userdata", "group", "options", "properties", "flags"),
     ("errors", "printable", "stdout", "_core"),
 )
 LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}

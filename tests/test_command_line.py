@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from kafka_assignors.cli.app import app
 from kafka_assignors.spark.app import app as spark
 from kafka_assignors.spark.commands.connection import client_settings
+from support.snapshots import before, orders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -223,3 +225,70 @@ def test_the_earlier_spelling_of_decode_still_works() -> None:
     assert old.stderr == "kafka-assignors: --form is deprecated; give --input-format\n"
     new = CliRunner().invoke(app, ["decode", golden, "--input-format", "hex"])
     assert (old.exit_code, old.stdout) == (new.exit_code, new.stdout) == (0, new.stdout)
+
+
+DEPRECATED = [
+    ("decode", "--form", "--input-format"),
+    ("plan", "--all", "--all-moves"),
+    ("fleet", "--looks", "--count"),
+    ("autoscale", "--looks", "--readings"),
+    ("autoscale", "--deadline", "--late-after"),
+    ("spark capture", "--config-file", "--config"),
+    ("spark snapshot", "--config-file", "--config"),
+    ("spark replay", "--strategies", "--strategy"),
+    ("spark autoscale", "--strategies", "--strategy"),
+    ("spark autoscale", "--deadline", "--late-after"),
+]
+
+
+@pytest.mark.parametrize(("command", "old", "new"), DEPRECATED)
+def test_help_has_the_new_flag_and_not_the_deprecated_one(command: str, old: str, new: str) -> None:
+    shown = set(re.findall(r"(?<!\S)--[\w-]+", CliRunner().invoke(app, [*command.split(), "--help"]).stdout))
+    assert (new in shown, old in shown) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("plan --snapshot now.json --join 1", "--all", "--all-moves"),
+        ("autoscale --snapshot now.json --since before.json --policy fixed(replicas=2)", "--looks 3", "--readings 3"),
+        (
+            "autoscale --snapshot now.json --since before.json --policy fixed(replicas=2)",
+            "--deadline 7m",
+            "--late-after 7m",
+        ),
+    ],
+)
+def test_a_deprecated_flag_still_works(
+    command: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    orders().save("now.json")
+    before(orders(), 10, arrived=5, read=20).save("before.json")
+    first, second = (CliRunner().invoke(app, [*command.split(), *given.split()]) for given in (old, new))
+    assert (first.exit_code, second.exit_code, second.stderr) == (0, 0, "")
+    assert first.stdout == second.stdout
+    assert first.stderr == f"kafka-assignors: {old.split()[0]} is deprecated; give {new.split()[0]}\n"
+
+
+def test_the_deprecated_flags_of_commands_that_end_early() -> None:
+    """`fleet` reads a cluster with these flags, and the pipeline starts a JVM: each command here has a wrong option."""
+    fleet = CliRunner().invoke(app, ["fleet", "--snapshot", "x.json", "--looks", "5"]).stderr.splitlines()
+    assert fleet == [
+        "kafka-assignors: --looks is deprecated; give --count",
+        "kafka-assignors: --count goes with --watch",
+    ]
+    replay = ["replay", "--events", "e", "--topics", "t", "--out", "o", "--strategies", "range,best"]
+    autoscale = ["autoscale", "--policy", "fixed(replicas=2)", "--offsets", "o", "--out", "o", "--strategies", "best"]
+    for command in (replay, autoscale):
+        done = CliRunner().invoke(spark, command)
+        first, second = done.stderr.splitlines()
+        assert (done.exit_code, first) == (
+            2,
+            "kafka-assignors: --strategies is deprecated; give --strategy for each strategy",
+        )
+        assert second.startswith("kafka-assignors: the strategy is 'best'; give one of")
+    late = CliRunner().invoke(spark, [*autoscale[:-2], "--deadline", "60", "--strategy", "best"]).stderr
+    assert late.startswith("kafka-assignors: --deadline is deprecated; give --late-after\n")
+    wrong = CliRunner().invoke(spark, [*autoscale[:-2], "--late-after", "60"])
+    assert (wrong.exit_code, "--late-after is '60'; give a duration such as 45m" in wrong.stderr) == (2, True)

@@ -98,7 +98,7 @@ def test_the_demo_ends_by_itself_and_well(strategy: str | None) -> None:
         [sys.executable, "-P", "-m", "demo", *([] if strategy is None else ["--strategy", strategy])],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=220,
         check=False,
         env=os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "examples")},
     )

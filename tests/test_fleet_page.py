@@ -47,7 +47,7 @@ def test_it_has_a_row_and_a_map_for_each_group() -> None:
         "more": 0,
         "topics": [{"name": "unread", "partitions": 3, "owners": [0, 0, -1], "lags": [0, 0, 0], "counts": []}],
     }
-    assert "warning: every-partition-read: nobody has unread 2" in html.unescape(text)
+    assert "warning: every-partition-read: no member owns unread 2" in html.unescape(text)
 
 
 def test_its_policy_allows_its_own_script_only() -> None:

@@ -82,7 +82,7 @@ def test_a_click_on_a_group_draws_its_map(browser: Browser, address: str) -> Non
     assert browser.run(_MARKS) == []
     browser.run(_CLICK % "unread")
     assert browser.run(_MARKS) == ["unread-0: u, lag 0", "unread-1: u, lag 0", "unread-2: nobody, lag 0"]
-    assert "nobody has unread 2" in browser.run("document.querySelector('tr.more:not([hidden])').textContent")
+    assert "no member owns unread 2" in browser.run("document.querySelector('tr.more:not([hidden])').textContent")
     browser.run(_CLICK % "unread")
     assert browser.run(_MARKS) == []
     # The row of a map stays below its group when the table is sorted.

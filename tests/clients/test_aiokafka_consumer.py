@@ -14,6 +14,7 @@ from aiokafka.errors import (
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer, RebalanceDiffListener
 from support.aiokafka_group import Members, Noting, run
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
+from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
@@ -60,7 +61,7 @@ def test_a_kept_partition_is_not_read_again(embedded: Kafka, access: str, style:
         # The partitions that moved are read from their beginning, since no offset is committed.
         await members.until(lambda: len(others) == 70, "what moved is read")
         await second.stop()
-        await asyncio.wait_for(other, 10)
+        await asyncio.wait_for(other, TIMEOUT)
         await members.settled(partitions, first)
         members.fill(topic, 4, 5)
         await members.until(lambda: len(set(read)) == 160, "what came back is read")
@@ -70,7 +71,7 @@ def test_a_kept_partition_is_not_read_again(embedded: Kafka, access: str, style:
             offsets = [at for each, at in mine if each == number]
             assert offsets == sorted(offsets)
         await first.stop()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, TIMEOUT)
 
     run(embedded, test, strategy)
 
@@ -146,7 +147,7 @@ def test_an_error_of_the_group_comes_out_of_the_gets(embedded: Kafka, access: st
         await asyncio.sleep(0.05)
         path.fail(RuntimeError("first"))
         with pytest.raises(RuntimeError, match="first"):
-            await asyncio.wait_for(waiting, 10)
+            await asyncio.wait_for(waiting, TIMEOUT)
         path.fail(RuntimeError("second"))
         with pytest.raises(RuntimeError, match="second"):
             await consumer.getone()

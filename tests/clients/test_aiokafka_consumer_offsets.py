@@ -16,6 +16,7 @@ from aiokafka.structs import OffsetAndMetadata
 from aiokafka.util import commit_structure_validate
 
 from support.aiokafka_group import Members, Noting, run
+from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
     from support.broker import Kafka
@@ -129,8 +130,8 @@ def test_without_a_commit_and_a_rule_there_is_an_error(embedded: Kafka) -> None:
         topic, partitions = members.topic(1, 2)
         consumer = await members.start(topic, auto_offset_reset="none")
         with pytest.raises(NoOffsetForPartitionError):
-            await asyncio.wait_for(consumer.getone(), 10)
+            await asyncio.wait_for(consumer.getone(), TIMEOUT)
         consumer.seek(min(partitions), 1)
-        assert (await asyncio.wait_for(consumer.getone(), 10)).offset == 1
+        assert (await asyncio.wait_for(consumer.getone(), TIMEOUT)).offset == 1
 
     run(embedded, test)

@@ -17,8 +17,10 @@ from aiokafka.errors import (
 from kafka_assignors import StickyAssignor
 from kafka_assignors.clients.aiokafka._internals import native_client
 from kafka_assignors.group import MemberState
+from kafka_assignors.member import times
 from support.aiokafka_group import Members, Noting, run
 from support.raw_group import RawMember
+from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
     from support.broker import Kafka
@@ -67,7 +69,10 @@ def test_a_group_that_refuses_the_consumer_stops_start(embedded: Kafka) -> None:
 
 
 @pytest.mark.parametrize("state", ["new", "started", "subscribed", "assigned", "unsubscribed", "by hand"])
-def test_stopping_in_every_state(embedded: Kafka, access: str, state: str) -> None:
+def test_stopping_in_every_state(embedded: Kafka, access: str, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    # Longer than `TIMEOUT`: a `stop` that waits for its own limit fails.
+    monkeypatch.setattr(times, "CLOSE", 10_000.0)
+
     async def test(members: Members) -> None:
         topic, partitions = members.topic(2, 3)
         consumer = members.make()
@@ -83,8 +88,8 @@ def test_stopping_in_every_state(embedded: Kafka, access: str, state: str) -> No
         if state == "by hand":
             consumer.assign(sorted(partitions))
             await members.until(lambda: len(members.read[consumer]) == 6, "all is read", consumer)
-        await asyncio.wait_for(consumer.stop(), 10)
-        await asyncio.wait_for(consumer.stop(), 10)
+        await asyncio.wait_for(consumer.stop(), TIMEOUT)
+        await asyncio.wait_for(consumer.stop(), TIMEOUT)
         assert members.kafka.describe_group(members.group).assignment == {}
         with pytest.raises(ConsumerStoppedError):
             await consumer.getone()
@@ -115,9 +120,9 @@ def test_stopping_while_a_fetch_rests_before_it_tries_again(
 
         monkeypatch.setattr(client, "send", refuse_fetches)
         waiting = asyncio.create_task(consumer.getone())
-        await asyncio.wait_for(refused.wait(), 30)
+        await asyncio.wait_for(refused.wait(), TIMEOUT)
         await asyncio.sleep(0.05)
-        await asyncio.wait_for(consumer.stop(), 30)
+        await asyncio.wait_for(consumer.stop(), TIMEOUT)
         with pytest.raises(ConsumerStoppedError):
             await waiting
         assert members.kafka.describe_group(members.group).assignment == {}
@@ -131,7 +136,7 @@ def test_gets_that_wait_end_with_the_consumer(embedded: Kafka, access: str) -> N
         async with members.make(topic) as consumer:
             waiting = [asyncio.create_task(consumer.getone()), asyncio.create_task(consumer.getmany(timeout_ms=60_000))]
             await asyncio.sleep(0.1)
-        done, _ = await asyncio.wait(waiting, timeout=10)
+        done, _ = await asyncio.wait(waiting, timeout=TIMEOUT)
         assert len(done) == 2
         assert isinstance(waiting[0].exception(), ConsumerStoppedError)
 
@@ -166,7 +171,7 @@ def test_gets_that_wait_for_the_group_end_with_the_consumer(embedded: Kafka, acc
         await asyncio.sleep(0.1)
         assert not any(each.done() for each in waiting)
         await asyncio.gather(parked.stop(), new.stop())
-        done, _ = await asyncio.wait(waiting, timeout=10)
+        done, _ = await asyncio.wait(waiting, timeout=TIMEOUT)
         goes_on.set()
         assert len(done) == 4
         assert all(isinstance(each.exception(), ConsumerStoppedError) for each in waiting)

@@ -18,6 +18,7 @@ from aiokafka.errors import (
 from kafka_assignors.member.data_path import Failure
 from support.aiokafka_group import Members, Noting, run
 from support.broker import unique
+from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
     from support.broker import Kafka
@@ -43,7 +44,7 @@ def test_a_pattern_matches_at_the_beginning_and_no_internal_topic(embedded: Kafk
         assert consumer.subscription() == {topic, later}
         nothing = members.make()
         nothing.subscribe(pattern=unique("no"))
-        await asyncio.wait_for(nothing.start(), 20)
+        await asyncio.wait_for(nothing.start(), TIMEOUT)
         assert nothing.assignment() == nothing.subscription() == set()
 
     run(embedded, test)
@@ -225,7 +226,7 @@ def test_a_change_of_the_subscription(embedded: Kafka, access: str) -> None:
         assert not getting.done()
         consumer.subscribe([two])
         await members.settled(twos, consumer)
-        record = await asyncio.wait_for(getting, 10)
+        record = await asyncio.wait_for(getting, TIMEOUT)
         assert (record.topic, record.offset) == (two, 0), "there was no commit"
 
     run(embedded, test)

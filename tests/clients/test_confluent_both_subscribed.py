@@ -9,7 +9,7 @@ import pytest
 from support.both_classes import BOTH_WAYS, same
 
 if TYPE_CHECKING:
-    from support.both_classes import Entry, Script
+    from support.both_classes import Entry, Part, Script
     from support.broker import Kafka
 
 UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
@@ -18,6 +18,12 @@ UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 def callbacks(log: list[Entry], label: str = "") -> list[str]:
     """The names of one consumer's callbacks that were called, without those of commits."""
     return [entry[1] for entry in log if entry[0] == label and entry[1].startswith("on_") and entry[1] != "on_commit"]
+
+
+def assigned(part: Part) -> list[tuple[str, int]]:
+    """The partitions that the consumer has now."""
+    found: list[tuple[str, int]] = part.script.plain(part.consumer.assignment(), offsets=False)
+    return found
 
 
 # Topics that do not exist.
@@ -80,6 +86,7 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
     """In a cooperative group the partitions of the topic are lost, since no member can read them any more. An empty
     assignment leads to no callback.
     """
+    gone = "on_lost" if strategy == "cooperative-sticky" else "on_revoke"
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -92,14 +99,17 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
         script.reads(part, 4 if others else 2)
         script.kafka.delete_topic(script.topic("orders"))
         script.until(lambda: part.told("error"), "it is told")
-        script.after(4.0)
+        script.until(lambda: part.told(gone) and (not others or len(part.told("on_assign")) == 2), "it is given up")
+        script.after(3.5)
         part.called("assignment")
+        given_up = len(part.told("on_revoke"))
         part.called("unsubscribe")
+        if others:
+            script.until(lambda: len(part.told("on_revoke")) > given_up, "the rest is given up")
         script.after(1.0)
         script.without_commits()
 
     log = same(any_kafka, play)
-    gone = "on_lost" if strategy == "cooperative-sticky" else "on_revoke"
     assert callbacks(log) == ["on_assign", gone, *(["on_assign", "on_revoke"] if others else [])]
     assert log.count(("", "error", UNKNOWN, "orders")) == 1
 
@@ -118,6 +128,7 @@ def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -
         for label in ("a", "b"):
             script.kafka.delete_topic(script.topic(label))
             script.until(lambda label=label: (UNKNOWN, label) in part.told("error"), "it is told")  # type: ignore[misc]
+            script.until(lambda label=label: (label, 0) not in assigned(part), "it is given up")  # type: ignore[misc]
             script.after(3.0)
         part.called("assignment")
         script.without_commits()
@@ -147,6 +158,8 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
         part.called("commit", asynchronous=False)
         part.subscribe(again)
         part.called("assignment")
+        if strategy == "range" or again == "^orders":
+            script.until(lambda: len(part.told("on_assign")) == 2, "it is assigned again")
         script.after(2.0)
         part.called("assignment")
         part.note("read", len(part.read))

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 
 from support.both_classes import BASE, logs, made
+from support.threads import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,10 @@ def _(script: Script) -> None:
     script.make("others", 1)
     first.subscribe("orders", "others")
     script.until(lambda: len(first.told("on_assign")) == 2, "the partition is assigned again")
-    script.after(1.0)
+    if script.which == "theirs":
+        script.reads(first, 4)
+    else:
+        script.after(1.0)
     first.note("read", len(first.read))
 
 
@@ -52,7 +56,10 @@ def _(script: Script) -> None:
     part = script.consumer()
     part.subscribe("orders", on_assign=lambda consumer, partitions: consumer.pause(partitions))
     script.until(lambda: part.told("on_assign"), "the partition is assigned")
-    script.after(1.0)
+    if script.which == "theirs":
+        script.reads(part, 2)
+    else:
+        script.after(1.0)
     part.note("read", len(part.read))
 
 
@@ -70,6 +77,8 @@ def _(script: Script) -> None:
 
     part.subscribe("orders", on_assign=take)
     script.until(lambda: part.told("on_assign"), "the partitions are assigned")
+    if script.which == "ours":
+        script.reads(part, 1)
     script.after(1.0)
     part.note("read", sorted({(topic, partition) for topic, partition, _ in part.read}))
 
@@ -95,7 +104,11 @@ def _(script: Script) -> None:
     part = script.consumer(auto_commit_interval_ms=1_000)
     part.subscribe("orders")
     script.reads(part, 2)
-    time.sleep(2.5)
+    # Neither class is polled meanwhile.
+    if script.which == "theirs":
+        wait_until(lambda: part.committed("orders", 0) == [2], "the offset is committed")
+    else:
+        time.sleep(2.5)
     part.note("committed", part.committed("orders", 0))
 
 
@@ -140,6 +153,8 @@ def _(script: Script) -> None:
     with script.waiting_for_a_dead_member("orders", "cooperative-sticky"):
         before = len(part.told("on_revoke"))
         part.called("unsubscribe")
+        if script.which == "ours":
+            script.until(lambda: len(part.told("on_revoke")) > before, "it is told")
         script.after(2.0)
         part.note("told", len(part.told("on_revoke")) - before)
 
@@ -164,6 +179,8 @@ def _(script: Script) -> None:
     part = script.consumer()
     part.subscribe("orders", "no topic!")
     script.until(lambda: part.told("error"), "the name is told")
+    if script.which == "ours":
+        script.until(lambda: part.told("on_assign"), "the partition is assigned")
     script.after(1.5)
     part.note("assigned", len(part.told("on_assign")))
 

@@ -76,13 +76,16 @@ def test_a_new_topic_while_the_application_is_blocked(crowd: Crowd, strategy: st
     seen.clear()
     leaving = threading.Thread(target=neighbour.close)
     leaving.start()
-    # The native method, as in an application that looked the method up once.
-    assert confluent_kafka.Consumer.poll(consumer, 3.0) is None
+
+    def has_all() -> bool:
+        # The native method, as in an application that looked the method up once. A busy machine may need more calls.
+        assert confluent_kafka.Consumer.poll(consumer, 3.0) is None
+        return consumer.held == {(one, 0), (other, 0)} and len(told) > 5
+
+    wait_until(has_all, "it has the topics of both")
     leaving.join()
-    assert consumer.held == {(one, 0), (other, 0)}
     assert seen
     assert all({one, other} <= topics for topics in seen)
-    assert len(told) > 5
     for topic in (one, other):
         fill(crowd.kafka, topic, 1, 2)
     crowd.until(lambda: len(consumer.read) == 4, "the records of both topics are read", of=[consumer])
@@ -125,7 +128,7 @@ def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, m
     consumer.assign([confluent_kafka.TopicPartition(topic, 0)])
     given.clear()
     rotates.append(True)
-    crowd.until(lambda: given, "librdkafka has them", of=[consumer], within=10)
+    crowd.until(lambda: given, "librdkafka has them", of=[consumer])
     rotates.clear()
     assert not any(inside for _, inside in given)
 

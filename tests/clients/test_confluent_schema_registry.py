@@ -23,7 +23,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from kafka_assignors.clients.confluent import DeserializingConsumer, SerializingProducer
 from support.broker import Kafka, unique
-from support.threads import TIMEOUT
+from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,8 +220,7 @@ def test_an_error_of_the_group_is_a_consume_error(any_kafka: Kafka) -> None:
 
     with member(any_kafka, group, topic, tight) as consumer:
         until(lambda: len(consumer.assignment()) == 1)
-        # This test needs a consumer that does not poll.
-        time.sleep(4)
+        wait_until(lambda: consumer._group.member.is_lost, "it has not polled for too long")
         with pytest.raises(ConsumeError, match="maximum poll interval"):
             until(lambda: False)
         until(lambda: len(consumer.assignment()) == 1)

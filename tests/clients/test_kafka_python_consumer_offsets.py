@@ -89,8 +89,7 @@ def test_a_commit_during_a_rebalance_takes_part_in_it(sticky: Readers) -> None:
     sticky.settle(partitions)
     sticky.until(lambda: len(first.read) == 10, "all is read")
     second = sticky.add().follow(topic)
-    second.turn(0.1)
-    wait_until(lambda: first.side.is_due, "the rebalance has begun")
+    sticky.until(lambda: first.side.is_due, "the rebalance has begun", second)
     consumer_of(first).commit()
     asks = consumer_of(sticky.add())
     assert [asks.committed(each) for each in tps(partitions)] == [5, 5]
@@ -108,7 +107,6 @@ def test_between_two_shares_nobody_knows_whose_positions_they_are(sticky: Reader
     sticky.settle(partitions)
     (kept,) = tps(first.held)
     third = sticky.add().follow(topic)
-    third.turn(0.1)
     # The second member does not poll, and the group waits for it.
     sticky.until(lambda: first.side.holds_back, "the rebalance has begun", first, third)
     with pytest.raises(kafka.errors.RebalanceInProgressError):

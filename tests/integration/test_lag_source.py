@@ -17,7 +17,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
-from kafka_assignors import LagBasedAssignor, LagError, MemberState, MissingDependencyError, OptionError
+from kafka_assignors import (
+    IncompatibleClientError,
+    LagBasedAssignor,
+    LagError,
+    MemberState,
+    MissingDependencyError,
+    OptionError,
+)
 from kafka_assignors.clients import aiokafka, kafka_python
 from kafka_assignors.clients.aiokafka.lag import of_client
 from kafka_assignors.clients.kafka_python.lag import of_consumer
@@ -224,7 +231,8 @@ def test_errors_that_pass_are_tried_again(embedded_kafka: EmbeddedKafka) -> None
         assert client(embedded_kafka.bootstrap_servers, timeout=30).lags(["t"], "g") == {"t": [0]}
     embedded_kafka.inject_fault("OffsetFetch", error="NOT_COORDINATOR", times=1_000_000)
     with pytest.raises(LagError, match=r"could not be read: .*NotCoordinator"):
-        aio(embedded_kafka.bootstrap_servers, timeout=0.5).lags(["t"], "g")
+        # Long enough for a first answer on a busy machine.
+        aio(embedded_kafka.bootstrap_servers, timeout=3).lags(["t"], "g")
 
 
 @each_source
@@ -337,6 +345,15 @@ def test_a_second_client_of_aiokafka_has_the_consumers_settings() -> None:
         await consumer.stop()
 
     asyncio.run(main())
+
+
+def test_a_client_of_aiokafka_that_does_not_show_its_settings() -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(IncompatibleClientError, match=r"the consumer's settings .*_bootstrap_servers"):
+            of_client(object(), loop, reset="earliest", isolation_level="read_committed", timeout=7.0)
+    finally:
+        loop.close()
 
 
 def test_without_confluent_kafka(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,8 +169,9 @@ def test_racks_and_faults_that_pass() -> None:
             kafka.inject_fault("DescribeConfigs", error="TOPIC_AUTHORIZATION_FAILED")
             assert read_snapshot(config, ["g"]).record_limit is None
             kafka.inject_fault("FindCoordinator", error="COORDINATOR_NOT_AVAILABLE", times=1000)
-            with pytest.raises(ClusterError, match=r"COORDINATOR_NOT_AVAILABLE.*did not pass within 1 s"):
-                read_snapshot(config, ["g"], timeout=1)
+            with pytest.raises(ClusterError, match=r"COORDINATOR_NOT_AVAILABLE.*did not pass within 3 s"):
+                # Long enough for a first answer on a busy machine.
+                read_snapshot(config, ["g"], timeout=3)
 
 
 def test_what_cannot_be_read() -> None:
@@ -244,7 +245,7 @@ def test_an_expression_that_would_never_end_costs_describe_nothing(kafka_of_vers
             check=False,
         )
         assert (done.returncode, done.stderr) == (3, ""), done.stdout
-        assert "has nothing: it subscribes to nothing" in done.stdout
+        assert "has no partition: it subscribes to no topic" in done.stdout
         # The broker has the expression, and `describe` has matched it with the names of the cluster's topics.
         (member,) = read_snapshot(at(kafka_broker), [group]).groups[group].members
         assert isinstance(member, ConsumerMember)

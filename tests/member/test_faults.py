@@ -154,9 +154,9 @@ def test_27_a_rebalance_while_offsets_are_fetched(group: Readers, own: EmbeddedK
     first = group.add().follow(topic)
     second = group.add().follow(topic)
     group.settle(partitions, first, second)
-    group.until(lambda: len(first.read) + len(second.read) >= 24, "the rest is read", first, second)
-    group.for_a_while(0.3, first, second)
     everything = {(topic, number, offset) for number in range(4) for offset in range(4, 10)}
+    group.until(lambda: everything <= set(times_read(first, second)), "the rest is read", first, second)
+    group.for_a_while(0.3, first, second)
     assert set(times_read(first, second)) == everything
 
 

@@ -1,4 +1,4 @@
-"""The exporter without a broker: its figures of known groups, its page when looks fail, and its server."""
+"""The exporter without a broker: its figures of known groups, its page when readings fail, and its server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1"}
 
 
 class Scripted:
-    """An exporter that reads these looks, or fails with these errors, one each minute."""
+    """An exporter that makes these readings, or fails with these errors, one each minute."""
 
     def __init__(self, *looks: Look | KafkaAssignorsError, **settings: Any) -> None:
         self._looks = list(looks)
@@ -45,7 +45,7 @@ class Scripted:
         return look
 
     def look(self, times: int = 1) -> dict[tuple[str, ...], float]:
-        """Takes looks; returns the samples by name and values of the labels, in alphabetical order of the labels."""
+        """Makes readings; returns the samples by name and values of the labels, in alphabetical order of the labels."""
         for _ in range(times):
             self.exporter.look()
             self.now += 60.0

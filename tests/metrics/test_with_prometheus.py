@@ -76,7 +76,7 @@ def expressions() -> list[tuple[str, str]]:
     return found
 
 
-# Panels that have data only if something is wrong, after half a minute, or after the second look at a group.
+# Panels that have data only if something is wrong, after half a minute, or after the second reading of a group.
 MAY_BE_EMPTY = {
     "Rules that are not met",
     "Partitions that stand still",

@@ -1,4 +1,4 @@
-"""The command `autoscale`: looks and tables in, figures and a page out."""
+"""The command `autoscale`: readings and tables in, figures and a page out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_looks_become_a_workload() -> None:
     first, second = before(now, 20, arrived=15, read=40), before(now, 10, arrived=5, read=20)
     load = load_of_looks([now, first, second], "billing")
     assert load.times == (now.taken_ms - 20_000, now.taken_ms - 10_000, now.taken_ms)
-    # At the first look 85 - 10 records wait in a partition; then 10 arrive, and then 5.
+    # At the first reading 85 - 10 records wait in a partition; then 10 arrive, and then 5.
     assert set(load.arrived.values()) == {(75, 85, 90)}
     assert (len(load.partitions), load.members, load.rate, load.notes) == (18, 3, 12.0, ())
     longer = load.continued(20)
@@ -62,8 +62,8 @@ def test_a_look_without_the_group_is_left_out() -> None:
     gone = replace(before(now, 5, arrived=2, read=10), groups={})
     load = load_of_looks([earlier, gone, now], "billing")
     assert len(load.times) == 2
-    assert load.notes == ("1 of 3 looks lack the group, and are left out",)
-    with pytest.raises(OptionError, match="no look has the group"):
+    assert load.notes == ("1 of 3 readings lack the group, and are left out",)
+    with pytest.raises(OptionError, match="no reading has the group"):
         load_of_looks([gone], "billing")
     with pytest.raises(GroupError, match="rates need two"):
         load_of_looks([gone, now], "billing", rate=1.0)
@@ -204,7 +204,7 @@ def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
         (["--policy", "keda()"], "lagThreshold is missing"),
         (["--policy", POLICY, "--policy", POLICY], "policy 'calm' is given twice"),
         (["--policy", POLICY, "--membership", "both"], "--membership is 'both'"),
-        (["--policy", POLICY, "--deadline", "now"], "--deadline is 'now'"),
+        (["--policy", POLICY, "--late-after", "now"], "--late-after is 'now'"),
         (["--policy", POLICY, "--horizon", "1y"], "--horizon is '1y'"),
         (["--policy", POLICY, "--rate", "0"], "the rate of a member is 0.0"),
     ],
@@ -214,7 +214,7 @@ def test_wrong_options_are_one_sentence(arguments: list[str], said: str, files: 
     assert (status, said in text) == (2, True), text
 
 
-def test_a_group_that_vanishes_between_live_looks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_vanishes_between_live_readings_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([orders()])
 
     def read(*_arguments: object, **_options: object) -> Snapshot:
@@ -223,9 +223,9 @@ def test_a_group_that_vanishes_between_live_looks_is_named(monkeypatch: pytest.M
             raise ClusterError("group 'billing' does not exist")
         return found
 
-    monkeypatch.setattr("kafka_assignors.cli.looks.read_snapshot", read)
+    monkeypatch.setattr("kafka_assignors.cli.readings.read_snapshot", read)
     status, text = run(
         *("--bootstrap-server", "nowhere:9092", "--group", "billing", "--policy", POLICY),
-        *("--interval", "0.1", "--looks", "3"),
+        *("--interval", "0.1", "--readings", "3"),
     )
-    assert (status, "after 1 of 3 looks: group 'billing' does not exist" in text) == (2, True), text
+    assert (status, "after 1 of 3 readings: group 'billing' does not exist" in text) == (2, True), text

@@ -43,7 +43,7 @@ def test_plan(billing: Path) -> None:
     found = json.loads(run("plan", "--snapshot", billing, "--join", "1", "--strategy", "uniform", "--format", "json"))
     assert (found["strategy"], found["moved"], found["least_moved"]) == ("uniform", 4, 4)
     text = run("plan", "--snapshot", billing, "--join", "1", "--strategy", "server-side-range", status=3)
-    assert "server-side-range goes by the order of member ids" in text
+    assert "the plan of server-side-range depends on the order of member ids" in text
     result = CliRunner().invoke(app, ["plan", "--snapshot", str(billing), "--strategy", "uniform(broker=3.9)"])
     assert result.exit_code == 2
     assert "preview" in result.stderr

@@ -58,7 +58,7 @@ def test_the_worst_come_first(now: Path, before: Path) -> None:
     for sentence in (
         "rebalances: at least 2, most of them in new-protocol (2)",
         f"moves: when a member joins, 1 group moves more partitions than under sticky, {costs}",
-        "idle: 1 member has nothing, most in idle (1)",
+        "idle: 1 member has no partition, most in idle (1)",
         "KIP-848: 5 blocked, 3 ready, 1 unknown, 1 moved",
         "  blocked: the assignments of 'sticky' carry user data, which the upgrade would lose",
     ):
@@ -112,8 +112,8 @@ def test_limits_are_a_check_for_deployments(tmp_path: Path) -> None:
         (["--snapshot", "FILE", "--watch", "5"], "--snapshot is a file, the other options a live cluster"),
         (["--snapshot", "FILE", "--interval", "5"], "--snapshot is a file, the other options a live cluster"),
         (["--snapshot", "FILE", "--bootstrap-server", "x"], "--snapshot is a file, the other options a live cluster"),
-        (["--bootstrap-server", "x", "--watch", "5", "--since", "FILE"], "each say which look is the earlier one"),
-        (["--snapshot", "FILE", "--looks", "5"], "--looks goes with --watch"),
+        (["--bootstrap-server", "x", "--watch", "5", "--since", "FILE"], "each say which reading is the earlier one"),
+        (["--snapshot", "FILE", "--count", "5"], "--count goes with --watch"),
         (["--snapshot", "FILE", "--filter", "lag"], "give a field, a comparison and a value"),
         (["--snapshot", "FILE", "--sort", "size"], "--sort names 'size'"),
         (["--snapshot", "FILE", "--reset", "none"], "--reset is 'none'"),

@@ -105,7 +105,7 @@ def test_a_group_that_no_broker_can_have_costs_only_itself() -> None:
     assert found["fine"].verdict == "ok"
 
 
-# ---- two looks ----
+# ---- two readings ----
 
 
 def test_growth_is_the_difference_of_the_lags_by_the_time() -> None:
@@ -132,7 +132,7 @@ def test_a_lag_that_is_worked_off_within_a_commit_interval_is_not_behind() -> No
         # The only record is one that no consumer sees, such as the mark of a transaction.
         ([99], [99], [100], [100], 0),
         ([99], [99], [100], [130], 1),
-        # At the first look, no record was unread.
+        # At the first reading, no record was unread.
         ([100], [100], [100], [160], 0),
         ([50], [51], [100], [160], 0),
         ([50, 80], [50, 80], [100, 90], [160, 90], 2),
@@ -145,7 +145,7 @@ def test_stuck(
     found = one(before, now, ends_before, ends_now)
     assert found.stuck == stuck
     assert (found.verdict == "stuck") == (stuck > 0)
-    # Clients commit every five seconds: two looks that are only five seconds apart prove nothing.
+    # Clients commit every five seconds: two readings that are only five seconds apart prove nothing.
     assert one(before, now, ends_before, ends_now, seconds=5).stuck is None
 
 
@@ -162,9 +162,9 @@ def test_clocks_that_run_apart_give_no_rate() -> None:
     for before, after in ((troubled(later=True), troubled()), (troubled(), troubled())):
         found = fleet(Look(after), before)
         assert found.seconds is None
-        assert "the clocks run apart" in found.notes[0]
+        assert "the clocks differ" in found.notes[0]
         assert {(each.growth, each.stuck) for each in found.groups} == {(None, None)}
-    # One process that looks twice measures `seconds` with its monotonic clock, which nobody sets.
+    # One process that reads twice measures `seconds` with its monotonic clock, which nobody sets.
     assert fleet(Look(troubled()), troubled(), seconds=30).seconds == 30
     assert "5 s apart" in fleet(Look(troubled()), troubled(), seconds=5).notes[0]
 
@@ -186,8 +186,8 @@ def test_rebalances() -> None:
     assert found["fine"].rebalances == 0
 
     def count(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
-        looks = [ObservedGroup(cluster({"t": [1, 1]}, {"g": each})) for each in (before, now)]
-        return movement(looks[1], looks[0], 60).rebalances
+        earlier, later = [ObservedGroup(cluster({"t": [1, 1]}, {"g": each})) for each in (before, now)]
+        return movement(later, earlier, 60).rebalances
 
     def classics(generation: int | None, *shares: list[int]) -> GroupSnapshot:
         members = [classic(f"m{n}", ["t"], {"t": share}, generation=generation or 0) for n, share in enumerate(shares)]

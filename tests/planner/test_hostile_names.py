@@ -28,7 +28,7 @@ COMMANDS = [
     ["describe", "--clients"],
     ["describe", "--no-map"],
     ["plan"],
-    ["plan", "--join", "1", "--all"],
+    ["plan", "--join", "1", "--all-moves"],
     ["plan", "--strategy", "sticky-join"],
     ["plan", "--strategy", "range"],
     ["compare"],

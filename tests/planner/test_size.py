@@ -14,7 +14,8 @@ from kafka_assignors.cli.app import app
 from kafka_assignors.cluster import Snapshot
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.errors import GroupError, OptionError
-from kafka_assignors.planner.moments import deadline_ms, duration_s
+from kafka_assignors.flags import duration_s
+from kafka_assignors.planner.moments import deadline_ms
 from kafka_assignors.planner.observed_group import ObservedGroup
 from kafka_assignors.planner.size import measured_rate, size
 from support.planned_group import commit
@@ -80,7 +81,7 @@ def test_range_needs_more_than_sticky() -> None:
     # Fifteen partitions of 90 records. Four members get at most four each with sticky; range gives five to some member.
     assert (sticky.members, sticky.most) == (4, 4)
     assert by_range.members is None or by_range.members > 4
-    assert by_range.error == "no number of members from 4 to 15 is done in time"
+    assert by_range.error == "with 4 to 15 members the lag is not gone in time"
 
 
 def test_the_largest_partition_forbids() -> None:
@@ -138,11 +139,11 @@ def test_what_cannot_be_told_is_one_sentence() -> None:
         sized(now, still, 60)
     with pytest.raises(OptionError, match="not older"):
         sized(now, now, 60)
-    with pytest.raises(OptionError, match="the deadline is 10 s after the look, and members start within 20 s"):
+    with pytest.raises(OptionError, match="the deadline is 10 s after the reading, and members start within 20 s"):
         sized(now, before(now, 10, arrived=5, read=20), 10, startup=20.0)
     with pytest.raises(OptionError, match="--rate is -1"):
         sized(now, still, 60, rate=-1)
-    with pytest.raises(OptionError, match="not in the earlier look"):
+    with pytest.raises(OptionError, match="not in the earlier reading"):
         size(ObservedGroup(now), None, now.taken_ms + 60_000)
 
 
@@ -167,10 +168,11 @@ def test_the_command_in_three_forms(files: tuple[str, str]) -> None:
     asked = ["--snapshot", now, "--since", earlier, "--deadline", "3m"]
     status, text = run(*asked)
     assert status == 0, text
-    assert "group billing, 900 records behind, to be done by " in text
-    assert "3.0 min from the look on; 9.0 records arrive in a second, and one member reads 12.0, as measured" in text
-    assert "as it is now, with 3 members, the last one is done in 33.3 s" in text
-    assert "even shares of all 18 partitions: 1, 2, 3, 6, 9, 18 members" in text
+    assert "group billing: 900 records of lag, to be gone by " in text
+    rates = "9.0 records arrive in a second, and one member reads 12.0, as measured"
+    assert f"3.0 min from the last reading on; {rates}" in text
+    assert "as it is now, with 3 members, the slowest member has no lag after 33.3 s" in text
+    assert "all 18 partitions divide evenly among 1, 2, 3, 6, 9, 18 members" in text
     assert "sticky (in use)" in text
     status, text = run(*asked, "--format", "json")
     answer = json.loads(text)
@@ -193,7 +195,7 @@ def test_exit_status_1_if_no_number_is_enough(files: tuple[str, str]) -> None:
         (["--deadline", "soon"], "--deadline is 'soon'; give a time such as 18:00"),
         (["--deadline", "25:00"], "--deadline is '25:00'"),
         (["--deadline", "0m"], "give a duration such as 45m"),
-        (["--deadline", "2020-01-31T18:00"], "which was past at the look"),
+        (["--deadline", "2020-01-31T18:00"], "which was past at the reading"),
         (["--deadline", "3m", "--group", "nobody"], "has no group 'nobody'"),
         (["--deadline", "3m", "--interval", "3"], "--snapshot is a file, the other options a live cluster"),
     ],
@@ -203,9 +205,9 @@ def test_wrong_options_are_one_sentence(arguments: list[str], said: str, files: 
     assert (status, said in text) == (2, True), text
 
 
-def test_looks_that_do_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
+def test_readings_that_do_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
     now, earlier = files
-    assert "arrivals need two looks" in run("--snapshot", now, "--deadline", "3m")[1]
+    assert "arrivals need two readings" in run("--snapshot", now, "--deadline", "3m")[1]
     assert "not older" in run("--snapshot", now, "--since", now, "--deadline", "3m")[1]
     other = tmp_path / "other.json"
     replace(Snapshot.load(earlier), cluster="another").save(other)
@@ -213,10 +215,10 @@ def test_looks_that_do_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
         "is of cluster 'another', this one of 'test'"
         in run("--snapshot", now, "--since", str(other), "--deadline", "3m")[1]
     )
-    # The group did not exist at the earlier look: arrivals are known, but the rate of a member is not.
+    # The group did not exist at the earlier reading: arrivals are known, but the rate of a member is not.
     replace(Snapshot.load(earlier), groups={}).save(other)
     status, text = run("--snapshot", now, "--since", str(other), "--deadline", "3m")
-    assert (status, "not in the earlier look; give --rate" in text) == (2, True)
+    assert (status, "not in the earlier reading; give --rate" in text) == (2, True)
     assert run("--snapshot", now, "--since", str(other), "--deadline", "3m", "--rate", "12")[0] == 0
 
 

@@ -84,7 +84,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def of(path: Path, arguments: list[str]) -> list[str]:
-    """The arguments for a snapshot file. `EARLIER` becomes the earlier look, which some commands need."""
+    """The arguments for a snapshot file. `EARLIER` becomes the earlier reading, which some commands need."""
     earlier = str(path.with_suffix(".earlier"))
     return [*(each.replace("EARLIER", earlier) for each in arguments), "--snapshot", str(path)]
 

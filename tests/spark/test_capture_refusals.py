@@ -208,6 +208,6 @@ def test_settings_on_the_command_line(tmp_path: Path) -> None:
     file.write_text("# a comment\n\nsasl.password\n")
     assert "line 3 of" in refused("--config", str(file))
     old = refused("--config-file", str(file))
-    assert old.startswith("kafka-assignors: --config-file is deprecated; give the file with --config\n")
+    assert old.startswith("kafka-assignors: --config-file is deprecated; give --config\n")
     assert "line 3 of" in old
     assert "--count is for --every" in refused("--bootstrap", "127.0.0.1:1", "--count", "2")

@@ -51,11 +51,12 @@ def test_the_pipeline_goes_by_names_as_by_folders(spark: SparkSession, lake: str
     names = ("membership_events", "topic_partitions", "offset_snapshots", "observed_assignments")
     for name in names:
         assert rows(spark, f"{lake}.{name}") == rows(spark, f"{folder}/{name}")
+    strategies = ("--strategy", "range", "--strategy", "sticky")
     tables = [part for name in names for part in ("--table", f"{lake}.{name}")]
-    run("replay", *tables, "--into", lake, "--strategies", "range,sticky")
+    run("replay", *tables, "--into", lake, *strategies)
     options = ("--events", "--topics", "--offsets", "--observed")
     folders = [part for name, option in zip(names, options, strict=True) for part in (option, f"{folder}/{name}")]
-    run("replay", *folders, "--out", folder, "--strategies", "range,sticky")
+    run("replay", *folders, "--out", folder, *strategies)
     for name in ("rebalances", "group_summary", "strategy_summary"):
         assert rows(spark, f"{lake}.{name}") == rows(spark, f"{folder}/{name}")
     # One from a catalog and the others from a folder; and a table of another name.

@@ -52,7 +52,7 @@ def test_a_replay_says_what_each_strategy_moves(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kafka_assignors.cli", "spark", "replay", "--master", "local[1]"]
     tables = ["--events", "events.parquet", "--topics", "topics.parquet", "--out", "out"]
     done = subprocess.run(
-        [*command, *tables, "--strategies", "sticky,roundrobin"],
+        [*command, *tables, "--strategy", "sticky", "--strategy", "roundrobin"],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,

@@ -205,7 +205,8 @@ def fleet(spark: SparkSession, folder: Path) -> dict[str, str]:
 def test_the_command(spark: SparkSession, tmp_path: Path) -> None:
     paths, out = fleet(spark, tmp_path), str(tmp_path / "out")
     base = ["replay", "--events", paths["events"], "--topics", paths["topics"], "--out", out]
-    options = ["--offsets", paths["offsets"], "--strategies", "sticky,lag(scope=group, max_skew=2)", "--assignments"]
+    strategies = ["--strategy", "sticky", "--strategy", "lag(scope=group, max_skew=2)"]
+    options = ["--offsets", paths["offsets"], *strategies, "--assignments"]
     done = CliRunner().invoke(app, [*base, *options])
     assert done.exit_code == 0, done.output
     assert "lag(scope=group, max_skew=2)" in done.output
@@ -224,7 +225,7 @@ def test_the_command(spark: SparkSession, tmp_path: Path) -> None:
         2,
         f"kafka-assignors: {out}/rebalances is there already; give another --out, or --overwrite\n",
     )
-    with_lags = CliRunner().invoke(app, [*base, "--lags", paths["lags"], "--strategies", "sticky", "--overwrite"])
+    with_lags = CliRunner().invoke(app, [*base, "--lags", paths["lags"], "--strategy", "sticky", "--overwrite"])
     assert with_lags.exit_code == 0, with_lags.output
     assert spark.read.parquet(f"{out}/rebalances").agg({"max_lag": "max"}).collect() == [(40,)]
 
@@ -234,7 +235,7 @@ def test_the_command(spark: SparkSession, tmp_path: Path) -> None:
     [
         ({"--events": "/nowhere/at/all"}, "--events: /nowhere/at/all cannot be read as Parquet"),
         ({"--events": "topics"}, "membership_events: has no column group_id string"),
-        ({"--strategies": "best"}, "the strategy is 'best'; give one of"),
+        ({"--strategy": "best"}, "the strategy is 'best'; give one of"),
         ({"--lags": "lags", "--offsets": "offsets"}, "--lags and --offsets both tell lags; give one of them"),
         ({"--conf": "spark.executor.memory"}, "--conf is 'spark.executor.memory'; give NAME=VALUE"),
         ({"--master": "spark://127.0.0.1:1"}, "there is a Spark session already"),

@@ -85,7 +85,7 @@ def test_executors_get_the_package_with_the_job(fleet: Path, tmp_path: Path) -> 
     line = line.replace("yarn --deploy-mode client", CLUSTER).replace(
         "hdfs:///kafka/replayed", f"file://{tmp_path}/there"
     )
-    line = line.replace("hdfs://", f"file://{fleet}") + " --strategies range,sticky --tasks 4"
+    line = line.replace("hdfs://", f"file://{fleet}") + " --strategy range --strategy sticky --tasks 4"
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         package = Path(kafka_assignors.__file__).parent
         for each in package.rglob("*"):
@@ -93,7 +93,7 @@ def test_executors_get_the_package_with_the_job(fleet: Path, tmp_path: Path) -> 
                 archive.write(each, each.relative_to(package.parent))
     pythons = {"PYSPARK_PYTHON": str(bare(tmp_path)), "PYSPARK_DRIVER_PYTHON": sys.executable}
     submit(tmp_path, line, pythons)
-    command = [sys.executable, "-m", "kafka_assignors.spark", "replay", "--strategies", "range,sticky"]
+    command = [sys.executable, "-m", "kafka_assignors.spark", "replay", "--strategy", "range", "--strategy", "sticky"]
     tables = ["--events", f"{fleet}/kafka/membership_events", "--topics", f"{fleet}/kafka/topic_partitions"]
     subprocess.run([*command, *tables, "--out", str(tmp_path / "here")], capture_output=True, timeout=300, check=True)
     assert rows(tmp_path / "there") == rows(tmp_path / "here")

@@ -42,7 +42,7 @@ SCHEMAS: Final = {"iceberg": "lake.kafka", "delta": "spark_catalog.kafka"}
 MADE: Final = ("membership_events", "topic_partitions", "offset_snapshots", "observed_assignments")
 REPLAYED: Final = ("rebalances", "group_summary", "strategy_summary")
 OPTIONS: Final = ("--events", "--topics", "--offsets", "--observed")
-STRATEGIES: Final = ("--strategies", "range,sticky,uniform")
+STRATEGIES: Final = ("--strategy", "range", "--strategy", "sticky", "--strategy", "uniform")
 
 
 def environment(wheel: Path) -> Path:

@@ -43,7 +43,7 @@ NEEDS = {
     "chaos": "a group that runs for long under random faults",
     "index": "an index of packages",
     "benches": "a program of benches/, run",
-    "time": "seconds of a core or a long wait, for more of the same cases",
+    "time": "a bound of time; or seconds of a core or a long wait, for more of the same cases",
     "release": "the files of a release, built",
     "memory": "hundreds of megabytes, filled to see that they are no more",
 }

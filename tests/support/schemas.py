@@ -58,7 +58,7 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
 }
 """The root of each answer, and the fields that precede the root's own fields."""
 
-# Of two classes with one name, the class of the later module counts: `size` imports another class `Join`.
+# Of two classes with one name, the class of the later module counts: `size` imports a class `Join` of its own.
 _MODULES = (
     autoscale,
     size,

@@ -40,6 +40,15 @@ _HASHES = ", ".join(PRODUCERS)
 _TOPIC = re.compile(r"(?P<name>[^=:]+)=(?P<count>\d{1,10})(?::(?P<hash>\w+))?")
 _LIVE = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
+LibrdkafkaSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-X",
+        help="A setting of librdkafka, which reads the records: security.protocol=SASL_SSL. Repeatable.",
+        metavar="NAME=VALUE",
+    ),
+]
+
 
 def audit_keys(
     keys: Annotated[str | None, typer.Argument(help="A file of keys; - is standard input.")] = None,
@@ -51,16 +60,18 @@ def audit_keys(
         ),
     ] = None,
     column: Annotated[str | None, typer.Option(help="The column of a Parquet or CSV file.")] = None,
-    partitions: Annotated[list[int] | None, typer.Option(help="A partition count to audit the keys for.")] = None,
+    partitions: Annotated[
+        list[int] | None, typer.Option(help="A partition count to audit the keys for. Repeatable.")
+    ] = None,
     topic: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"NAME=PARTITIONS or NAME=PARTITIONS:HASH, HASH one of {_HASHES} (any of them if left out); "
-            "with --bootstrap-server also NAME, a live topic."
+            help=f"A topic: NAME=PARTITIONS or NAME=PARTITIONS:HASH, HASH one of {_HASHES} (any of them if left out); "
+            "with --bootstrap-server also NAME, a live topic. Repeatable."
         ),
     ] = None,
     bootstrap: options.BootstrapServer = None,
-    settings: options.Settings = None,
+    settings: LibrdkafkaSettings = None,
     config: options.ConfigFile = None,
     max_records: Annotated[int, typer.Option(min=1, help="Read no more records than that, of each topic.")] = 100_000,
     timeout: Annotated[float, typer.Option(help="Read a topic no longer than so many seconds.")] = 30.0,
@@ -68,7 +79,7 @@ def audit_keys(
     form: Annotated[TextOrJson, typer.Option("--format", help="Text for people, or JSON.")] = TextOrJson.TEXT,
     wide: options.Wide = False,
 ) -> None:
-    """Tell whether the producers of topics put keys into the same partitions.
+    """Check whether the producers of topics put keys into the same partitions.
 
     Java hashes keys with murmur2, librdkafka by default with CRC-32, others with FNV-1a. Topics join on their keys only
     if they have the same number of partitions and were written with the same hash.

@@ -1,4 +1,4 @@
-"""`kafka-assignors autoscale`: what an autoscaler would have done with a group."""
+"""`kafka-assignors autoscale`: a group's lag replayed against policies of autoscalers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import typer
 from kafka_assignors.assignors import by_name
 from kafka_assignors.autoscale import Replayed, Timing, parse_policy
 from kafka_assignors.cli import options
-from kafka_assignors.cli.looks import Interval, Rate, looks_at
 from kafka_assignors.cli.output import Format, console, exit_on_error, print_csv, print_json
+from kafka_assignors.cli.readings import Interval, Rate, readings_of
 from kafka_assignors.errors import OptionError, SnapshotError
+from kafka_assignors.flags import deprecated, duration_s
 from kafka_assignors.planner.autoscale import MEMBERSHIPS, Autoscaled, load_of_looks, load_of_tables
 from kafka_assignors.planner.autoscale import autoscale as autoscaled
-from kafka_assignors.planner.moments import duration_s
 from kafka_assignors.report.autoscale import AutoscaledGroup, AutoscalePage, autoscale_page, check_libraries
 from kafka_assignors.report.terminal import number, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kafka_assignors.autoscale import Workload
-
 _LINES = ("replicas", "lag")
 _STRATEGIES = ("range", "sticky", "cooperative-sticky")
+# By default the last rates of two readings go on for so long.
+_HORIZON_S = 3_600.0
 
 
 def autoscale(
@@ -53,11 +53,14 @@ def autoscale(
     ] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="With --in: the group's cluster.")] = None,
     interval: Interval = None,
-    looks: Annotated[int, typer.Option("--looks", min=2, max=10_000, help="How often a live group is looked at.")] = 2,
+    readings: Annotated[
+        int, typer.Option("--readings", min=2, max=10_000, help="The number of readings of a live group.")
+    ] = 2,
+    old_readings: Annotated[int | None, typer.Option("--looks", min=2, max=10_000, hidden=True)] = None,
     horizon: Annotated[
         str | None,
         typer.Option(
-            "--horizon", help="Go on for so long with the last rates, such as 2h; by default for 1h after two looks."
+            "--horizon", help="Go on for so long with the last rates, such as 2h; by default for 1h after two readings."
         ),
     ] = None,
     rate: Rate = None,
@@ -65,9 +68,10 @@ def autoscale(
         list[str] | None,
         typer.Option("--membership", help="dynamic or static (with a group.instance.id); by default both. Repeatable."),
     ] = None,
-    deadline: Annotated[
-        str, typer.Option("--deadline", help="Within which time a record has to be read, such as 5m.")
+    late_after: Annotated[
+        str, typer.Option("--late-after", help="A record is late if it is read later than that after it arrived: 5m.")
     ] = "5m",
+    old_late_after: Annotated[str | None, typer.Option("--deadline", hidden=True)] = None,
     rebalance: Annotated[
         float, typer.Option("--rebalance", min=0, help="How many seconds a rebalance leaves a partition unowned.")
     ] = Timing().rebalance,
@@ -98,9 +102,9 @@ def autoscale(
     ] = Format.TEXT,
     wide: options.Wide = False,
 ) -> None:
-    """Replay a group's lag and rates against policies of autoscalers: replicas, rebalances, missed deadlines, cost.
+    """Replay a group's lag and rates against policies of autoscalers: replicas, rebalances, late records, cost.
 
-    From looks at a group, or from the tables of a capture. Nothing is changed, and no autoscaler is asked.
+    From readings of a group, or from the tables of a capture. Nothing is changed, and no autoscaler is asked.
 
     \b
     kafka-assignors autoscale --bootstrap-server localhost:9092 --group billing --policy 'keda(lagThreshold=500)'
@@ -111,45 +115,54 @@ def autoscale(
     """
     with exit_on_error():
         options.check_reset(reset)
+        if old_readings is not None:
+            deprecated("--looks", "--readings")
+            readings = old_readings
+        if old_late_after is not None:
+            deprecated("--deadline", "--late-after")
+            late_after = old_late_after
         policies = [parse_policy(text) for text in policy]
         assignors = [options.strategy_of(text) for text in strategy] if strategy else list(map(by_name, _STRATEGIES))
         memberships = list(dict.fromkeys(membership or MEMBERSHIPS))
         wrong = [each for each in memberships if each not in MEMBERSHIPS]
         if wrong:
             raise OptionError(f"--membership is {wrong[0]!r}; give one of {', '.join(MEMBERSHIPS)}")
-        timing = Timing(rebalance, startup, session, commit, duration_s("--deadline", deadline))
+        timing = Timing(rebalance, startup, session, commit, duration_s("--late-after", late_after))
         longer = None if horizon is None else duration_s("--horizon", horizon)
         if html is not None:
             check_libraries()
-        load: Workload
         if tables:
             if snapshot is not None or since or bootstrap is not None or settings or config:
-                raise OptionError("--in is a folder of tables, the other options looks; give only one of them")
+                raise OptionError("--in is a folder of tables, the other options readings; give only one of them")
             if group is None:
                 raise OptionError("there is no group; give --group NAME")
             load = load_of_tables(tables, group, cluster=cluster, rate=rate, reset=reset)
         else:
-            taken, name = looks_at(
-                bootstrap, group, snapshot, since or (), interval, settings, config, timeout, count=looks
+            taken, name = readings_of(
+                bootstrap, group, snapshot, since or (), interval, settings, config, timeout, count=readings
             )
             load = load_of_looks(taken, name, rate=rate, reset=reset)
             if longer is None and len(load.times) == 2:
-                longer = 3_600.0
+                longer = _HORIZON_S
         if longer is not None:
             load = load.continued(longer)
         with options.bars() as progress:
             found = autoscaled(
                 load, policies, assignors, memberships, timing, lambda done, total: progress("replays", done, total)
             )
-        if form is Format.JSON:
-            print_json("autoscale", found)
-        elif form is Format.CSV:
-            names = [field.name for field in fields(Replayed) if field.name not in _LINES]
-            print_csv(names, ([getattr(row, name) for name in names] for row in found.runs))
-        else:
-            _show(console(wide), found)
+        _answer(found, form, wide)
         if html is not None:
             _write(html, found)
+
+
+def _answer(found: Autoscaled, form: Format, wide: bool) -> None:
+    if form is Format.JSON:
+        print_json("autoscale", found)
+    elif form is Format.CSV:
+        names = [field.name for field in fields(Replayed) if field.name not in _LINES]
+        print_csv(names, ([getattr(row, name) for name in names] for row in found.runs))
+    else:
+        _show(console(wide), found)
 
 
 def _write(path: str, found: Autoscaled) -> None:
@@ -215,6 +228,6 @@ def _show(out: Console, found: Autoscaled) -> None:
     out.print("without an owner: partition-seconds in rebalances, and until the session of a static member expires")
     if any(row.empty_s for row in found.runs):
         most = max(row.empty_s for row in found.runs)
-        out.print(f"with 0 replicas nobody reads: up to {number(most)} partition-seconds, which are not counted there")
+        out.print(f"with 0 replicas no member reads: up to {number(most)} partition-seconds more, not counted there")
     for note in found.notes:
         out.print(f"note: {note}")

@@ -10,6 +10,7 @@ import typer
 from kafka_assignors.cli import options
 from kafka_assignors.cli.output import WARNINGS, Format, console, exit_on_error, print_csv, print_json
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import deprecated
 from kafka_assignors.planner.decode import FORMS, KINDS, Decoded, DecodedGroup, bytes_of, decode_group
 from kafka_assignors.planner.decode import decode as decode_bytes
 from kafka_assignors.planner.findings import ranges
@@ -65,7 +66,7 @@ def decode(
         if bootstrap or group or snapshot or settings or config:
             raise OptionError("give bytes, or a group to read them from, not both")
         if old_form is not None:
-            typer.echo("kafka-assignors: --form is deprecated; give --input-format", err=True)
+            deprecated("--form", "--input-format")
             input_format = old_form
         data = bytes_of(sys.stdin.read() if text == "-" else text, input_format)
         decoded = decode_bytes(data, kind)
@@ -140,9 +141,9 @@ def _answer_group(found: DecodedGroup, form: Format, wide: bool) -> None:
                 "; ".join(member.faults),
             ]
         )
-    headings = ["member", "subscribes to", "said it had", "has", "not readable"]
-    out.print(table("Members", headings, shown, left=headings, lists=headings[1:4], least=["said it had"]))
+    headings = ["member", "subscribes to", "claims", "has", "not readable"]
+    out.print(table("Members", headings, shown, left=headings, lists=headings[1:4], least=["claims"]))
     for conflict in found.conflicts:
         who = ", ".join(f"{member} ({'?' if epoch is None else epoch})" for member, epoch in conflict.claims)
-        counts = conflict.winner or "nobody"
+        counts = f"the claim of {conflict.winner}" if conflict.winner else "no claim"
         out.print(f"{conflict.topic}-{conflict.partition} is claimed by {who}: {counts} counts")

@@ -38,12 +38,12 @@ def describe(
     settings: options.Settings = None,
     config: options.ConfigFile = None,
     clients: Annotated[bool, typer.Option("--clients", help="Show client ids and hosts as well.")] = False,
-    show_map: Annotated[bool, typer.Option("--map/--no-map", help="Draw who has what.")] = True,
+    show_map: Annotated[bool, typer.Option("--map/--no-map", help="Draw the map of the assignments.")] = True,
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
     rates: options.Rates = None,
     form: Annotated[
-        Format, typer.Option("--format", help="Text for people, JSON, or CSV of who has what.")
+        Format, typer.Option("--format", help="Text for people, JSON, or CSV of the assignments.")
     ] = Format.TEXT,
     wide: options.Wide = False,
 ) -> None:
@@ -56,7 +56,7 @@ def describe(
     kafka-assignors describe --snapshot billing.json --format json
     kafka-assignors describe --bootstrap-server localhost:9092 --group billing --rates 0.5
 
-    Exit status: 0 if all is well, 3 if a rule is not met (a member with nothing, a partition without an owner, claims
+    Exit status: 0 if all is well, 3 if a rule is not met (a member without a partition, one without an owner, claims
     that conflict: all are named), 2 for bad input or a cluster that cannot be read.
     """
     with exit_on_error():
@@ -162,7 +162,7 @@ def _show(out: Console, found: DescribedGroup, show_map: bool, *, rated: bool) -
     total = _lag(found.lag, found.uncommitted, sum(topic.partitions for topic in found.topics))
     out.print(f"spread: {spread}balance score {found.balance_score}{least}; lag {total}")
     if found.idle:
-        out.print(f"members with nothing: {', '.join(names[member] for member in found.idle)}")
+        out.print(f"members without a partition: {', '.join(names[member] for member in found.idle)}")
     if found.protocol == "consumer":
         out.print(f"records of the group: one for each member (KIP-848), of {found.record_limit:,} bytes at most")
     else:
@@ -172,7 +172,7 @@ def _show(out: Console, found: DescribedGroup, show_map: bool, *, rated: bool) -
             f"{names.get(member, member)} ({'no generation' if generation is None else f'generation {generation}'})"
             for member, generation in conflict.claims
         )
-        won = names.get(conflict.winner, conflict.winner) if conflict.winner else "nobody"
+        won = f"that of {names.get(conflict.winner, conflict.winner)}" if conflict.winner else "none of them"
         out.print(f"claimed by several: {conflict.topic}-{conflict.partition}: {claims}; {won} counted")
     if len(found.conflicts) > 10:
         out.print(f"claimed by several: {len(found.conflicts) - 10} more partitions")

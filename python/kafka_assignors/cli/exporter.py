@@ -43,7 +43,7 @@ def exporter(
         typer.Option("--exclude", help="No group that this regular expression finds. Repeatable.", metavar="REGEX"),
     ] = None,
     interval: Annotated[
-        float, typer.Option("--interval", min=1.0, help="How many seconds from one look at the cluster to the next.")
+        float, typer.Option("--interval", min=1.0, help="The seconds from one reading of the cluster to the next.")
     ] = 30.0,
     most_groups: Annotated[
         int,
@@ -71,8 +71,8 @@ def exporter(
 ) -> None:
     """Serve all groups of a cluster as Prometheus metrics: lag, balance, moves, generations, broken rules.
 
-    Read-only: it joins no group and commits nothing. A thread looks at the cluster; a scrape gets the result of the
-    last look at once.
+    Read-only: it joins no group and commits nothing. A thread reads the cluster; a scrape gets the result of the last
+    reading at once.
 
     \b
     kafka-assignors exporter --bootstrap-server localhost:9092 --listen 0.0.0.0:9464
@@ -108,10 +108,10 @@ def exporter(
 
 
 def _serve(made: Exporter, endpoint: Endpoint) -> None:
-    """Looks and serves until SIGTERM or Ctrl-C."""
+    """Reads the cluster and serves the metrics until SIGTERM or Ctrl-C."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
-        # This also ends a look that is under way, which may be waiting for a broker.
+        # This also ends a reading that is under way, which may be waiting for a broker.
         raise KeyboardInterrupt
 
     server = threading.Thread(target=endpoint.serve_forever, name="kafka-assignors-exporter", daemon=True)

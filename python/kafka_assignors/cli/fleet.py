@@ -25,6 +25,7 @@ from kafka_assignors.cli.output import (
 )
 from kafka_assignors.cluster import Look, Snapshot, read_fleet
 from kafka_assignors.errors import ClusterError, NetworkError, OptionError
+from kafka_assignors.flags import deprecated
 from kafka_assignors.planner.fleet import Fleet, FleetGroup, Limits
 from kafka_assignors.planner.fleet import fleet as describe_fleet
 from kafka_assignors.planner.fleet_query import FIELDS, chosen, parse_condition, sorted_by
@@ -48,12 +49,20 @@ def fleet(
     ] = None,
     interval: Annotated[
         float | None,
-        typer.Option("--interval", min=0.1, help="Look twice, so many seconds apart, for growth and what is stuck."),
+        typer.Option(
+            "--interval",
+            min=0.1,
+            help="Read the cluster twice, so many seconds apart, for growth and commits that stand still.",
+        ),
     ] = None,
     watch: Annotated[
-        float | None, typer.Option("--watch", min=0.1, help="Look again every so many seconds, until interrupted.")
+        float | None,
+        typer.Option("--watch", min=0.1, help="Read again and redraw every so many seconds, until interrupted."),
     ] = None,
-    looks: Annotated[int | None, typer.Option("--looks", min=1, help="With --watch: end after so many looks.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="With --watch: end after so many readings.")
+    ] = None,
+    old_count: Annotated[int | None, typer.Option("--looks", min=1, hidden=True)] = None,
     sort: Annotated[str | None, typer.Option("--sort", help=f"The order of the groups: {', '.join(FIELDS)}.")] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="The order the other way round.")] = False,
     conditions: Annotated[
@@ -75,7 +84,7 @@ def fleet(
         str | None, typer.Option("--html", help="Write a page for a browser as well.", metavar="FILE")
     ] = None,
     save: Annotated[
-        str | None, typer.Option("--save", help="Keep the look as a snapshot, for a later --since.", metavar="FILE")
+        str | None, typer.Option("--save", help="Keep the reading as a snapshot, for a later --since.", metavar="FILE")
     ] = None,
     isolation: Annotated[
         str, typer.Option("--isolation-level", help="read_committed: lag ends at the first open transaction.")
@@ -101,10 +110,13 @@ def fleet(
     """
     with exit_on_error():
         options.check_reset(reset)
+        if old_count is not None:
+            deprecated("--looks", "--count")
+            count = old_count if count is None else count
         wanted = [parse_condition(each) for each in conditions or ()]
         if sort is not None:
             sorted_by((), sort)
-        _check(snapshot, since, interval, watch, looks, (bootstrap, settings, config))
+        _check(snapshot, since, interval, watch, count, (bootstrap, settings, config))
         limits = Limits(max_lag, max_seconds)
         earlier = None if since is None else Snapshot.load(since)
 
@@ -128,9 +140,9 @@ def fleet(
             connection = options.settings_of(bootstrap, settings, config)
             live = _Live(connection, timeout, isolation, quiet=watch is not None)
             if watch is not None:
-                found, look = _watch(live, answered, watch, looks, form, wide, top)
+                found, look = _watch(live, answered, watch, count, form, wide, top)
             else:
-                look, before, seconds = live.twice(interval) if interval is not None else (live.look(), None, None)
+                look, before, seconds = live.twice(interval) if interval is not None else (live.read(), None, None)
                 found = answered(look, before or earlier, seconds)
                 _answer(found, look, form, wide, top)
         if save is not None:
@@ -146,17 +158,17 @@ def _check(
     since: str | None,
     interval: float | None,
     watch: float | None,
-    looks: int | None,
+    count: int | None,
     connection: tuple[Any, ...],
 ) -> None:
     if snapshot is not None and (any(connection) or interval is not None or watch is not None):
         raise OptionError("--snapshot is a file, the other options a live cluster; give only one of them")
     if sum(each is not None for each in (since, interval, watch)) > 1:
         raise OptionError(
-            "--since, --interval and --watch each say which look is the earlier one; give only one of them"
+            "--since, --interval and --watch each say which reading is the earlier one; give only one of them"
         )
-    if looks is not None and watch is None:
-        raise OptionError("--looks goes with --watch")
+    if count is not None and watch is None:
+        raise OptionError("--count goes with --watch")
 
 
 def _silent(_step: str, _done: int, _total: int) -> None:
@@ -168,11 +180,11 @@ def _progress(*, quiet: bool) -> AbstractContextManager[Callable[[str, int, int]
 
 
 class _Live:
-    """Looks at a live cluster.
+    """Readings of a live cluster.
 
     Args:
         connection: the settings of the connection.
-        timeout: the seconds that one look may take.
+        timeout: the seconds that one reading may take.
         isolation: the isolation level.
         quiet: whether no progress is shown.
     """
@@ -183,7 +195,7 @@ class _Live:
         self._isolation = isolation
         self._quiet = quiet
 
-    def look(self, *, ages: bool = True) -> Look:
+    def read(self, *, ages: bool = True) -> Look:
         with _progress(quiet=self._quiet) as progress:
             return read_fleet(
                 self._connection,
@@ -194,21 +206,21 @@ class _Live:
             )
 
     def twice(self, interval: float) -> tuple[Look, Snapshot, float]:
-        """A look, the look before it, and the seconds between them by the monotonic clock."""
-        first = self.look(ages=False)
+        """A reading, the reading before it, and the seconds between them by the monotonic clock."""
+        first = self.read(ages=False)
         began = time.monotonic()
         time.sleep(interval)
-        second = self.look()
+        second = self.read()
         return second, first.snapshot, round(time.monotonic() - began, 3)
 
 
 def _watch(
     live: _Live, answered: Any, every: float, most: int | None, form: Format, wide: bool, top: int | None
 ) -> tuple[Fleet, Look]:
-    """Looks at the cluster again and again, and redraws the answer; returns the last answer and its look.
+    """Reads the cluster again and again, and redraws the answer; returns the last answer and its reading.
 
-    After the first answer, Ctrl-C only ends the looks, and the command goes on with the last answer. Before the first
-    answer, Ctrl-C ends the command, as any other.
+    After the first answer, Ctrl-C only ends the readings, and the command goes on with the last answer. Before that,
+    Ctrl-C ends the command, as any other.
     """
     out = console(wide)
     redrawn = form is Format.TEXT and out.is_terminal
@@ -220,7 +232,7 @@ def _watch(
             try:
                 began = time.monotonic()
                 try:
-                    look = live.look()
+                    look = live.read()
                 except (ClusterError, NetworkError) as error:
                     if last is None or not redrawn:
                         raise

@@ -55,7 +55,7 @@ def page_of(fleet: Fleet, look: Look, reset: str) -> FleetPage:
 
     Args:
         fleet: the groups, in the order in which they are shown.
-        look: the look that they are from.
+        look: the reading that they are from.
         reset: the consumers' `auto_offset_reset`.
     """
     most = max((group.lag or 0 for group in fleet.groups), default=0)

@@ -66,7 +66,7 @@ _LEAST = [
 
 
 def title(fleet: Fleet) -> str:
-    """The look in a sentence: the cluster, the number of groups, and the time."""
+    """The reading in a sentence: the cluster, the number of groups, and the time."""
     taken = datetime.fromtimestamp(fleet.taken_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     count = "1 group" if len(fleet.groups) == 1 else f"{len(fleet.groups):,} groups"
     apart = "" if fleet.seconds is None else f", compared with {duration(fleet.seconds)} before"
@@ -79,7 +79,7 @@ def renderables(fleet: Fleet, top: int | None = None, trouble: str | None = None
     Args:
         fleet: the groups, in their order.
         top: how many of them are shown; None shows all.
-        trouble: the error of the last look, if the groups are those of an earlier one.
+        trouble: the error of the last reading, if the groups are those of an earlier one.
     """
     shown = fleet.groups if top is None else fleet.groups[:top]
     lines = [
@@ -98,7 +98,7 @@ def renderables(fleet: Fleet, top: int | None = None, trouble: str | None = None
         made.append(_text(f"not read: {len(fleet.missing) - _MISSING_SHOWN:,} more (--format json)"))
     made += [_text(f"note: {note}") for note in fleet.notes]
     if trouble is not None:
-        made.append(_text(f"the last look failed: {trouble}"))
+        made.append(_text(f"the last reading failed: {trouble}"))
     return made
 
 
@@ -121,7 +121,7 @@ def answers(fleet: Fleet) -> list[str]:
         most = max(idle, key=lambda group: group.idle)
         count = sum(group.idle for group in idle)
         who = "1 member has" if count == 1 else f"{count:,} members of {_of_groups(len(idle))} have"
-        lines.append(f"idle: {who} nothing, most in {most.group_id} ({most.idle:,})")
+        lines.append(f"idle: {who} no partition, most in {most.group_id} ({most.idle:,})")
     lines += _kip848(fleet)
     return lines
 

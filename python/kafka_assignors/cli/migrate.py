@@ -43,7 +43,7 @@ def migrate(
         ),
     ] = None,
     broker: Annotated[
-        str, typer.Option("--broker", help="The release of the brokers, whose plans are simulated: 4.0.0 to 4.4.")
+        str, typer.Option("--broker", help="The release of Kafka whose plans are simulated: 4.0.0 to 4.4.")
     ] = BROKER,
     settings: options.Settings = None,
     config: options.ConfigFile = None,
@@ -51,7 +51,7 @@ def migrate(
     form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV.")] = Format.TEXT,
     wide: options.Wide = False,
 ) -> None:
-    """Say whether a group can be moved to the new protocol (KIP-848), how, what is in the way, and what would change.
+    """Say whether a group can be moved to the new protocol (KIP-848): its obstacles, the steps, and the changes.
 
     Read-only: it joins no group, commits nothing and changes no setting. What no API returns is listed as unknown.
 
@@ -146,7 +146,7 @@ def _show_all(out: Console, found: Migration) -> None:
 
 
 def _show_one(out: Console, found: Migration, group: MigratedGroup) -> None:
-    who = "nobody leads" if not group.members else f"{group.members:,} members"
+    who = f"{group.members:,} members" if group.members else "no members"
     out.print(f"group {group.group_id}: {group.state}, {group.strategy or 'no strategy'}, {who}; as of {_time(found)}")
     out.print(f"{group.way}: {WAYS[group.way]}")
     if group.in_the_way:
@@ -162,7 +162,7 @@ def _show_one(out: Console, found: Migration, group: MigratedGroup) -> None:
         _show_events(out, group)
     _list(out, "unknown:", group.unknown)
     hints = [
-        f"{each.members:,} like {each.client_id or 'nobody'}: "
+        f"{each.members:,} {f'like {each.client_id}' if each.client_id else 'without a known client id'}: "
         + (f"{each.library}'s default; {each.text}" if each.library else "no library's default")
         for each in group.clients
     ]
@@ -211,7 +211,7 @@ def _show_events(out: Console, group: MigratedGroup) -> None:
     headings = ["event", "rebalances", "rebalances then", "moves", "moves then", "stopped", "stopped then"]
     least = ["rebalances then", "rebalances"]
     out.print(table("What events cost, now and then", headings, rows, least=least))
-    out.print("stopped: partitions whose owner stays, and gives them up for the time of a rebalance")
+    out.print("stopped: partitions that stop being read during a rebalance although their owner stays")
 
 
 def _time(found: Migration) -> str:

@@ -53,7 +53,7 @@ BootstrapServer = Annotated[
     typer.Option(
         "--bootstrap-server",
         "--bootstrap",
-        help=f"HOST:PORT of a broker, or several with commas; by default what ${BOOTSTRAP_VARIABLE} has.",
+        help=f"HOST:PORT of a broker, or several with commas; by default the value of ${BOOTSTRAP_VARIABLE}.",
         metavar="HOST:PORT",
     ),
 ]
@@ -69,7 +69,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "-X",
-        help="A setting of the connection as confluent-kafka has it, such as security.protocol=SASL_SSL. Repeatable.",
+        help="A setting of the connection by confluent-kafka's name: security.protocol=SASL_SSL. Repeatable.",
         metavar="NAME=VALUE",
     ),
 ]

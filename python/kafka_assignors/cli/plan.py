@@ -19,6 +19,7 @@ from kafka_assignors.cli.output import (
     print_json,
     show_findings,
 )
+from kafka_assignors.flags import deprecated
 from kafka_assignors.planner.change import Situation, parse_change
 from kafka_assignors.planner.findings import ranges
 from kafka_assignors.planner.plan import PlannedGroup, plan_change
@@ -58,7 +59,8 @@ def plan(
     max_moves: Annotated[
         int | None, typer.Option("--max-moves", min=0, help="Exit with 1 if more partitions than that would move.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help=f"Show all moves, not only the first {_SHOWN}.")] = False,
+    every: Annotated[bool, typer.Option("--all-moves", help=f"Show all moves, not only the first {_SHOWN}.")] = False,
+    old_every: Annotated[bool, typer.Option("--all", hidden=True)] = False,
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
     rates: options.Rates = None,
@@ -79,6 +81,8 @@ def plan(
     --max-moves, 2 for bad input or a cluster that cannot be read.
     """
     with exit_on_error():
+        if old_every:
+            deprecated("--all", "--all-moves")
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
         assignor = None if strategy is None else options.strategy_of(strategy)
 
@@ -95,7 +99,7 @@ def plan(
             headings = ("topic", "partition", "source", "target", "kind", "reason", "forced", "lag")
             print_csv(headings, ([getattr(move, name) for name in headings] for move in planned.moves))
         else:
-            _show(console(wide), planned, None if every else _SHOWN)
+            _show(console(wide), planned, None if every or old_every else _SHOWN)
     if max_moves is not None and len(planned.moves) > max_moves:
         typer.echo(f"kafka-assignors: {len(planned.moves)} partitions would move; --max-moves is {max_moves}", err=True)
         raise typer.Exit(NO)
@@ -125,7 +129,7 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
     ]
     headings = ["member", "", "before", "after", "lag before", "lag after", *rate, "gets"]
     first_out = ["lag before", "lag after", "before", ""]
-    out.print(table("Who gets what", headings, rows, left=("", "gets"), lists=["gets"], least=first_out))
+    out.print(table("Assignments", headings, rows, left=("", "gets"), lists=["gets"], least=first_out))
     names = {member.id: member.name for member in planned.members}
     moves = [
         [
@@ -137,9 +141,9 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
         for move in planned.moves[:most]
     ]
     if moves:
-        title = (
-            "Moves" if len(moves) == len(planned.moves) else f"Moves: the first {most} of {len(planned.moves)} (--all)"
-        )
+        title = "Moves"
+        if len(moves) < len(planned.moves):
+            title = f"Moves: the first {most} of {len(planned.moves)} (--all-moves)"
         texts = ("from", "to", "because")
         out.print(
             table(title, ["partition", *texts], moves, left=texts, names=("partition", *texts[:2]), least=["because"])

@@ -57,7 +57,8 @@ def rebalance_cost(
     apart: Annotated[
         bool,
         typer.Option(
-            "--apart", help="The group has not rebalanced for long: its members' heartbeats have drifted apart."
+            "--apart",
+            help="The group has not rebalanced for long, so that its members send heartbeats at random moments.",
         ),
     ] = False,
     settings: options.Settings = None,
@@ -153,14 +154,14 @@ def _show(out: Console, found: cost.Cost, client: str) -> None:
     ]
     least = ["partitions a member then", "most in one step", "rebalances", "from one to another", "without an owner"]
     out.print(table("Cost", headings, rows, names=(), least=least))
-    out.print("stopped meanwhile: partitions whose owner stays, and gives them up for the time of a rebalance")
+    out.print("stopped meanwhile: partitions that stop being read during a rebalance although their owner stays")
     said = found.intervals
     out.print(
         "seconds without one: partitions x seconds without an owner, expected with the heartbeats of "
         f"{client}: every {said.heartbeat:g} s, in the new protocol every {said.consumer_heartbeat:g} s"
     )
     if any(row.least_moves < row.most_moves_in_all for row in found.strategies):
-        out.print("moves, least to most: by where the ids of members that join sort, which nobody knows before")
+        out.print("moves, least to most: they depend on the ids of members that join, which are not known before")
 
 
 def _moves(row: cost.StrategyCost) -> str:

@@ -1,4 +1,4 @@
-"""`kafka-assignors size`: how many members work the lag off in time."""
+"""`kafka-assignors size`: how many members work off the lag by a deadline."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.looks import Interval, Rate, looks_at
 from kafka_assignors.cli.output import NO, Format, console, exit_on_error, print_csv, print_json, show_findings
+from kafka_assignors.cli.readings import Interval, Rate, readings_of
 from kafka_assignors.planner.moments import deadline_ms
 from kafka_assignors.planner.observed_group import ObservedGroup
 from kafka_assignors.planner.rates import rates_between
@@ -23,7 +23,7 @@ from kafka_assignors.report.terminal import duration, number, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# The most numbers of members with even shares that are shown.
+# The most numbers of members that are shown after "divide evenly among".
 _MOST_EVEN = 12
 
 
@@ -32,7 +32,7 @@ def size(
         str,
         typer.Option(
             "--deadline",
-            help="When the lag has to be worked off: 18:00 (local), 18:00Z, 2026-01-31T18:00, or 45m from the look on.",
+            help="When no lag may be left: 18:00 (local), 18:00Z, 2026-01-31T18:00, or 45m after the last reading.",
             metavar="TIME",
         ),
     ],
@@ -56,9 +56,9 @@ def size(
     form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV.")] = Format.TEXT,
     wide: options.Wide = False,
 ) -> None:
-    """Tell the fewest members that work the lag off by a deadline, with each strategy.
+    """Compute the fewest members that work off the lag by a deadline, with each strategy.
 
-    From the lag, and from the rates between two looks. Nothing is changed: it joins no group and commits nothing.
+    From the lag, and from the rates between two readings. Nothing is changed: it joins no group and commits nothing.
 
     \b
     kafka-assignors size --bootstrap-server localhost:9092 --group billing --deadline 18:00
@@ -72,10 +72,10 @@ def size(
         # Checked here too, before a cluster is read.
         deadline_ms("--deadline", deadline, time.time_ns() // 1_000_000 if snapshot is None else 0)
         assignors = [options.strategy_of(text) for text in strategy] if strategy else list(STANDARD)
-        looks, name = looks_at(
+        readings, name = readings_of(
             bootstrap, group, snapshot, [since] if since else [], interval, settings, config, timeout
         )
-        earlier, now = looks[0], looks[-1]
+        earlier, now = readings[0], readings[-1]
         rates = rates_between(earlier, now)
         with options.bars() as progress:
             found = sized(
@@ -104,22 +104,24 @@ def _show(out: Console, found: SizedGroup) -> None:
     seconds = (found.deadline_ms - found.taken_ms) / 1000
     until = datetime.fromtimestamp(found.deadline_ms / 1000).astimezone()
     by = f"{until:%Y-%m-%d %H:%M:%S %Z}"
-    out.print(f"group {found.group_id}, {number(found.lag)} records behind, to be done by {by}")
+    out.print(f"group {found.group_id}: {number(found.lag)} records of lag, to be gone by {by}")
     source = {"given": "as given", "measured": "as measured", "at least": "at least"}[found.rate_source]
     out.print(
-        f"  {duration(seconds)} from the look on; {number(found.arrivals, 1)} records arrive in a second, and one "
-        f"member reads {number(found.rate, 1)}, {source}"
+        f"  {duration(seconds)} from the last reading on; {number(found.arrivals, 1)} records arrive in a second, and "
+        f"one member reads {number(found.rate, 1)}, {source}"
     )
     if found.members:
-        now = "never" if found.now_seconds is None else f"in {duration(found.now_seconds)}"
-        out.print(f"  as it is now, with {found.members} members, the last one is done {now}")
+        gone = "the lag is never gone"
+        if found.now_seconds is not None:
+            gone = f"the slowest member has no lag after {duration(found.now_seconds)}"
+        out.print(f"  as it is now, with {found.members} members, {gone}")
     if found.largest is not None:
         each = found.largest
         enough = "which is enough" if found.possible else "so that no number of members is enough"
         needed = f"{number(each.needed_rate, 1)} records a second"
         out.print(f"  {each.topic}-{each.partition} needs the fastest member: {needed}, {enough}")
     if found.possible:
-        out.print(f"  {found.least} members if all had the same to read")
+        out.print(f"  {found.least} members would be enough if all had equally many records to read")
     rows = [
         [
             f"{row.strategy} (in use)" if row.in_use else row.strategy,
@@ -131,12 +133,12 @@ def _show(out: Console, found: SizedGroup) -> None:
         ]
         for row in found.strategies
     ]
-    headings = ["strategy", "members", "done in", "partitions a member", "most to read", "why not"]
-    least = ["most to read", "partitions a member", "done in"]
+    headings = ["strategy", "members", "no lag after", "partitions a member", "most to read", "why not"]
+    least = ["most to read", "partitions a member", "no lag after"]
     out.print(table("Members", headings, rows, left=("why not",), names=(), least=least))
-    out.print(f"even shares of all {number(found.partitions)} partitions: {_listed(found.even)} members")
+    out.print(f"all {number(found.partitions)} partitions divide evenly among {_listed(found.even)} members")
     if found.even_by_topic != found.even:
-        out.print(f"even shares of each topic, as range makes them: {_listed(found.even_by_topic)} members")
+        out.print(f"the partitions of each topic, as range deals them, among {_listed(found.even_by_topic)} members")
     show_findings(out, found.findings)
 
 

@@ -20,7 +20,7 @@ from kafka_assignors.report.terminal import table
 def snapshot(
     bootstrap: options.BootstrapServer = None,
     group: Annotated[list[str] | None, typer.Option("--group", help="A group. Repeatable.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All groups of consumers.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All consumer groups of the cluster.")] = False,
     output: Annotated[
         str, typer.Option("--output", "-o", help="The file to write; - is standard output.", metavar="FILE")
     ] = "-",

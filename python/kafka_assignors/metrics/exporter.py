@@ -1,7 +1,7 @@
 """The groups of a cluster as Prometheus metrics, which a thread keeps up to date, and the answers to scrapes.
 
     one thread                                      as many as there are scrapes
-    look ── describe ── text of all metrics ──►  cache  ──►  GET /metrics
+    read ── describe ── text of all metrics ──►  cache  ──►  GET /metrics
 
 A scrape returns the text in the cache: it reads nothing of the cluster and waits for nothing, however many scrapes
 there are at once.
@@ -51,8 +51,8 @@ __all__ = ["Exporter", "Page", "Settings", "wanted_groups"]
 logger = logging.getLogger("kafka_assignors")
 
 _HOUR_S = 3_600.0
-# The figures of the last look that succeeded are shown for so many intervals. Otherwise one look that fails would
-# resolve all alerts, and the next look would fire them again.
+# The figures of the last reading that succeeded are shown for so many intervals. Otherwise one reading that fails would
+# resolve all alerts, and the next one would fire them again.
 _STALE_INTERVALS = 3
 _NAMED = 5
 
@@ -63,8 +63,8 @@ class Settings:
 
     Attributes:
         connection: as for `read_fleet`.
-        interval: the seconds from one look to the next, 1 or more.
-        timeout: the seconds that one look may take.
+        interval: the seconds from one reading of the cluster to the next, 1 or more.
+        timeout: the seconds that one reading may take.
         wanted: which groups, by id; all by default.
         most_groups: of how many groups there are series. The worst come first; the others are only counted.
         limits: as for `fleet`.
@@ -126,7 +126,7 @@ class Page:
 
 
 class _Generations:
-    """How often each group rebalanced, from one look to the next."""
+    """How often each group rebalanced, from one reading to the next."""
 
     def __init__(self) -> None:
         self._before: Snapshot | None = None
@@ -184,7 +184,7 @@ class Exporter:
         self._looks = self._failures = 0
         self._seconds = 0.0
         self._up = False
-        # The last look that succeeded: when it was made, by both clocks, its groups and their rebalances.
+        # The last reading that succeeded: when it was made, by both clocks, its groups and their rebalances.
         self._last: tuple[float, float, Fleet, Mapping[str, Rebalances]] | None = None
         self._complaint = ""
         self._page = self._rendered()
@@ -195,7 +195,7 @@ class Exporter:
         return self._page
 
     def run(self) -> None:
-        """Looks at the cluster, again and again, until `stop`.
+        """Reads the cluster, again and again, until `stop`.
 
         Raises:
             OptionError: a setting that cannot be used.
@@ -206,14 +206,14 @@ class Exporter:
             self._stopped.wait(max(0.0, self._settings.interval - (self._clock() - began)))
 
     def stop(self) -> None:
-        """Ends `run` after the look that is under way."""
+        """Ends `run` after the reading that is under way."""
         self._stopped.set()
 
     def look(self) -> bool:
-        """Looks at the cluster once, and renews the page. One look at a time is made.
+        """Reads the cluster once, and renews the page. Only one thread at a time does so.
 
         Returns:
-            Whether the cluster, or a part of it, was read. If not, the figures of the last look stay for a while.
+            Whether the cluster, or a part of it, was read. If not, the figures of the last reading stay for a while.
 
         Raises:
             OptionError: a setting that cannot be used.
@@ -274,10 +274,10 @@ class Exporter:
         return Page(plain, gzip.compress(plain, compresslevel=1))
 
     def _families(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("kafka_assignors_up", "1 if the last look at the cluster succeeded.", int(self._up))
-        yield CounterMetricFamily("kafka_assignors_looks", "Looks at the cluster.", self._looks)
-        yield CounterMetricFamily("kafka_assignors_failed_looks", "Looks that did not succeed.", self._failures)
-        yield GaugeMetricFamily("kafka_assignors_look_seconds", "How long the last look took.", self._seconds)
+        yield GaugeMetricFamily("kafka_assignors_up", "1 if the last reading of the cluster succeeded.", int(self._up))
+        yield CounterMetricFamily("kafka_assignors_looks", "Readings of the cluster.", self._looks)
+        yield CounterMetricFamily("kafka_assignors_failed_looks", "Readings that failed.", self._failures)
+        yield GaugeMetricFamily("kafka_assignors_look_seconds", "How long the last reading took.", self._seconds)
         if self._last is None:
             return
         _, taken, found, rebalances = self._last

@@ -22,7 +22,7 @@ __all__ = ["GROUP_GAUGES", "MISSING_KINDS", "Rebalances", "families", "label"]
 # A group's id may have 32,767 characters, and every series repeats it.
 _LONGEST = 200
 MISSING_KINDS = ("broker", "group", "gone", "offsets", "topic")
-"""The kinds of parts that may be missing in a look, as in `kafka_assignors.cluster.Missing`."""
+"""The kinds of parts that may be missing in a reading of the cluster, as in `kafka_assignors.cluster.Missing`."""
 
 
 def label(text: str) -> str:
@@ -58,7 +58,7 @@ GROUP_GAUGES: tuple[tuple[str, str, Callable[[FleetGroup], float | None]], ...] 
     ("uncommitted_partitions", "Partitions without a commit.", lambda group: group.uncommitted),
     (
         "stuck_partitions",
-        "Partitions whose commit stands still while records wait; from the second look on.",
+        "Partitions whose commit stands still while records wait; from the second reading on.",
         lambda group: group.stuck,
     ),
     ("lag_records", "Records that wait; absent if it is not known.", lambda group: group.lag),
@@ -69,17 +69,17 @@ GROUP_GAUGES: tuple[tuple[str, str, Callable[[FleetGroup], float | None]], ...] 
     ),
     (
         "lag_growth_records_per_second",
-        "By how many records a second the lag grows; from the second look on.",
+        "By how many records a second the lag grows; from the second reading on.",
         lambda group: group.growth,
     ),
     (
         "arrivals_records_per_second",
-        "How many records a second are written to the partitions; from the second look on.",
+        "How many records a second are written to the partitions; from the second reading on.",
         lambda group: group.arrivals,
     ),
     (
         "commits_records_per_second",
-        "By how many records a second the commits advance; from the second look on.",
+        "By how many records a second the commits advance; from the second reading on.",
         lambda group: group.commits,
     ),
     ("fewest_partitions", "The fewest partitions of a member.", lambda group: group.fewest),
@@ -107,7 +107,7 @@ GROUP_GAUGES: tuple[tuple[str, str, Callable[[FleetGroup], float | None]], ...] 
 
 
 def families(found: Fleet, rebalances: Mapping[str, Rebalances], most: int) -> Iterator[Metric]:
-    """The metrics of a look.
+    """The metrics of a reading of the cluster.
 
     Args:
         found: the groups, the worst first.

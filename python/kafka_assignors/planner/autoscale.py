@@ -1,4 +1,4 @@
-"""What autoscalers would do with one group, from looks at it or from the tables of a capture, without Spark."""
+"""What autoscalers would do with one group, from readings of it or from the tables of a capture, without Spark."""
 
 from __future__ import annotations
 
@@ -107,33 +107,34 @@ def load_of_looks(
 ) -> Workload:
     """The records that a group has to read, from snapshots of its cluster. Their order does not matter.
 
-    A look that lacks the group is left out, with a note. The topics are those of its members in the last look, or those
-    with a commit if it has none.
+    A snapshot that lacks the group is left out, with a note. The topics are those of its members in the last snapshot,
+    or those with a commit if it has none.
 
     Raises:
-        GroupError: fewer than two looks have the group; or `rate` is None, and its commits do not advance.
+        GroupError: fewer than two snapshots have the group; or `rate` is None, and its commits do not advance.
         OptionError: the snapshots are of several clusters.
     """
-    clusters = {look.cluster for look in looks}
+    clusters = {snapshot.cluster for snapshot in looks}
     if len(clusters) > 1:
-        raise OptionError(f"the looks are of the clusters {', '.join(map(repr, sorted(clusters)))}; give looks at one")
-    ordered = sorted(looks, key=lambda look: look.taken_ms)
-    found = [look for look in ordered if group_id in look.groups]
+        names = ", ".join(map(repr, sorted(clusters)))
+        raise OptionError(f"the readings are of the clusters {names}; give readings of one cluster")
+    ordered = sorted(looks, key=lambda snapshot: snapshot.taken_ms)
+    found = [snapshot for snapshot in ordered if group_id in snapshot.groups]
     if not found:
-        raise OptionError(f"no look has the group {group_id!r}; give looks at it")
+        raise OptionError(f"no reading has the group {group_id!r}; give readings of a cluster that has it")
     missing = len(ordered) - len(found)
     last = found[-1].groups[group_id]
     topics = {topic for member in last.members for topic in (*member.topics, *member.owned)} or set(last.committed)
 
     def offsets() -> Iterator[Offsets]:
-        for look in found:
-            group = look.groups[group_id]
-            for name in sorted(topics & set(look.topics)):
-                topic = look.topics[name]
+        for snapshot in found:
+            group = snapshot.groups[group_id]
+            for name in sorted(topics & set(snapshot.topics)):
+                topic = snapshot.topics[name]
                 commits = group.committed.get(name, ())
                 for number in range(topic.partitions):
                     yield Offsets(
-                        look.taken_ms,
+                        snapshot.taken_ms,
                         name,
                         number,
                         None if topic.begin is None else topic.begin[number],
@@ -141,10 +142,10 @@ def load_of_looks(
                         commits[number] if number < len(commits) else None,
                     )
 
-    members = [(look.taken_ms, len(look.groups[group_id].members)) for look in found]
+    members = [(snapshot.taken_ms, len(snapshot.groups[group_id].members)) for snapshot in found]
     load = workload(group_id, offsets(), rate=rate, members=members, reset=reset)
     if missing:
-        notes = (*load.notes, f"{missing} of {len(ordered)} looks lack the group, and are left out")
+        notes = (*load.notes, f"{missing} of {len(ordered)} readings lack the group, and are left out")
         return replace(load, notes=notes)
     return load
 

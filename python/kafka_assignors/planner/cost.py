@@ -58,8 +58,9 @@ class StepCost:
         rebalances: 1; 2 if a cooperative rebalance needs its second step.
         moves: partitions that get a new owner.
         forced: moved partitions whose owner left, or that had no owner.
-        stopped: partitions that an owner who stays gives up for the time of the rebalance: in an eager one all of its
-            partitions, in a cooperative one and in the new protocol only those that move. Summed over the rebalances.
+        stopped: partitions that stop being read during the rebalance although their owner stays: in an eager one all of
+            its partitions, in a cooperative one and in the new protocol only those that move. Summed over the
+            rebalances.
         ownerless_seconds: the expected time without an owner, summed over the partitions: partitions x seconds. In an
             eager rebalance partitions that return to their owner count, too.
     """

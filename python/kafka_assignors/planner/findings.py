@@ -50,8 +50,8 @@ RULES: dict[str, str] = {
     "broker-assigned": "the broker assigns, not the members (KIP-848)",
     "pattern": "members subscribe by name",
     "two-phases": "a cooperative rebalance hands out in one step",
-    "known-order": "the order of the member ids is known, where the strategy goes by it",
-    "heaviest-lag": "no member has more to read than the heaviest had",
+    "known-order": "the order of the member ids is known, where the plan depends on it",
+    "heaviest-lag": "no member has more lag than the heaviest had",
     "keys-stay": "records with one key stay in one partition",
 }
 """Every rule that a finding may name."""
@@ -87,7 +87,7 @@ def of_missing(missing: Mapping[str, Sequence[str]], names: Mapping[str, str]) -
 def of_unassigned(topics: Mapping[str, Sequence[int]], reasons: Mapping[str, str]) -> list[Finding]:
     """Partitions of subscribed topics without an owner."""
     return [
-        Finding("every-partition-read", f"nobody has {topic} {ranges(numbers)}{reasons.get(topic, '')}")
+        Finding("every-partition-read", f"no member owns {topic} {ranges(numbers)}{reasons.get(topic, '')}")
         for topic, numbers in topics.items()
         if numbers
     ]
@@ -202,12 +202,12 @@ def of_loads(
         partitions = sum(counts.get(topic, 0) for topic in subscriptions[least])
         rivals = max((readers[topic] for topic in subscriptions[least]), default=0)
         if not subscriptions[least]:
-            text = "it subscribes to nothing"
+            text = "it subscribes to no topic"
         elif partitions < rivals:
             text = f"{partitions} partitions of {_topics(subscriptions[least])} for {rivals} members"
         else:
             text = wanted or f"{_topics(subscriptions[least])} went to others"
-        findings.append(Finding("every-member-works", f"{some(idle, names)} {_have(idle)} nothing: {text}"))
+        findings.append(Finding("every-member-works", f"{some(idle, names)} {_have(idle)} no partition: {text}"))
     if loads and max(loads.values()) - min(loads.values()) > 1:
         low, high = min(loads, key=lambda each: loads[each]), max(loads, key=lambda each: loads[each])
         if wanted:

@@ -36,7 +36,7 @@ FLEET_RULES: dict[str, str] = {
     "keeps-up": "lag does not grow",
     "within-limits": "the lag is within the limits that were given",
 }
-"""The rules that only `fleet` checks, since they need two looks or limits; the others are those of `describe`."""
+"""The rules that only `fleet` checks, since they need two readings or limits; the others are those of `describe`."""
 
 VERDICTS: dict[str, str] = {
     "dead": "records wait, and the group has no member",
@@ -47,7 +47,7 @@ VERDICTS: dict[str, str] = {
     "rewound": "a committed offset went back",
     "rebalancing": "the group is not Stable",
     "faulty": "another rule is not met",
-    "idle": "members have nothing",
+    "idle": "members have no partition",
     "uneven": "a better balance is possible",
     "empty": "no member, and nothing waits",
     "ok": "nothing is wrong",
@@ -107,12 +107,12 @@ class FleetGroup:
         least_balance_score: the least possible one; None if it is not known.
         lag: its lag in records; None if it is not known, or if no partition has a commit.
         lag_seconds: how many seconds the oldest unread record has waited; None if that is not known.
-        growth: by how many records a second the lag grows; None with one look.
-        arrivals: how many records a second arrive; None with one look.
-        commits: by how many records a second the commits advance; None with one look.
+        growth: by how many records a second the lag grows; None with one reading.
+        arrivals: how many records a second arrive; None with one reading.
+        commits: by how many records a second the commits advance; None with one reading.
         uncommitted: partitions without a commit.
-        stuck: partitions whose commits stand still while records wait; None with one look.
-        rebalances: how often it rebalanced between two looks, at least; None with one look.
+        stuck: partitions whose commits stand still while records wait; None with one reading.
+        rebalances: how often it rebalanced between two readings, at least; None with one reading.
         moves: partitions that change their owner when the next member joins; None if that is not known.
         least_moves: the same under `sticky`, the fewest of any plan with the least balance score.
         kip848: `moved`, `moving`, `ready`, `blocked` or `unknown`: whether it can be moved to KIP-848 while it works.
@@ -165,11 +165,11 @@ class Fleet:
 
     Attributes:
         cluster: the cluster's id; empty where it has none.
-        taken_ms: the time of the look, in milliseconds since 1970.
-        seconds: the time between the earlier look and this one; None with one look.
+        taken_ms: the time of the reading, in milliseconds since 1970.
+        seconds: the time between the earlier reading and this one; None with one reading.
         groups: the worst first.
         missing: the parts of the cluster that could not be read.
-        notes: remarks about the looks.
+        notes: remarks about the readings.
     """
 
     cluster: str
@@ -204,10 +204,10 @@ def fleet(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Fleet:
-    """Describes all groups of a look. O(partitions), and the time of four plans for each group.
+    """Describes all groups of a reading. O(partitions), and the time of four plans for each group.
 
     Args:
-        look: the present.
+        look: the present reading.
         earlier: another snapshot of the same cluster, for the changes since.
         seconds: the time between both; None computes it from the times in the snapshots.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
@@ -251,9 +251,9 @@ def _notes(earlier: Snapshot | None, seconds: float | None) -> list[str]:
     if earlier is None:
         return []
     if seconds is None or seconds <= 0:
-        return ["the earlier look is not earlier: the clocks run apart, or the files are exchanged; no rate is known"]
+        return ["the earlier reading is not earlier: the clocks differ, or the files are exchanged; no rate is known"]
     if seconds < PATIENCE_S:
-        return [f"the looks are {seconds:g} s apart: partitions that stand still are shown from {PATIENCE_S:g} s on"]
+        return [f"the readings are {seconds:g} s apart: commits that stand still are shown from {PATIENCE_S:g} s on"]
     return []
 
 
@@ -352,7 +352,7 @@ def _verdict(observed: ObservedGroup, findings: Iterable[Finding]) -> str:
 
 
 def _of_movement(observed: ObservedGroup, changed: Movement, lag: int | None, limits: Limits) -> list[Finding]:
-    """The findings of the rules that need two looks, or limits."""
+    """The findings of the rules that need two readings, or limits."""
     found = []
     if changed.stuck and observed.members:
         what = "1 partition" if changed.stuck == 1 else f"{changed.stuck:,} partitions"

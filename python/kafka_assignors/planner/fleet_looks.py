@@ -1,4 +1,4 @@
-"""The changes of a group between two looks: the growth of lag, commits that stand still, and rebalances."""
+"""The changes of a group between two readings: the growth of lag, commits that stand still, and rebalances."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """The changes of one group between two looks. With one look, the figures that need two are None.
+    """The changes of one group between two readings. With one reading, the figures that need two are None.
 
     Attributes:
         growth: by how many records a second the lag grew; negative if it shrank.
         arrivals: how many records a second were written to partitions with a commit.
         commits: by how many records a second the commits advanced.
         lag_seconds: how many seconds the oldest unread record has waited; None if that is not known.
-        stuck: partitions whose commit stands still although records wait in both looks: more than one record, or the
-            end moves as well. None if the looks are less than `PATIENCE_S` apart.
+        stuck: partitions whose commit stands still although records wait in both readings: more than one record, or
+            the end moves as well. None if the readings are less than `PATIENCE_S` apart.
         rewound: partitions whose commit went back.
         remade: partitions whose end went back: their topic was deleted and made anew. No rate counts them.
         rebalances: how often it rebalanced, at least; None if that is not known.
@@ -64,13 +64,13 @@ def movement(
     seconds: float | None = None,
     ages: Ages | None = None,
 ) -> Movement:
-    """Compares two looks at a group. O(partitions).
+    """Compares two readings of a group. O(partitions).
 
     Args:
         observed: the group now.
-        earlier: the same group before; None if it was not there, or was not looked at.
+        earlier: the same group before; None if it was not there, or was not read.
         seconds: the time between both; None if it is not known.
-        ages: when the records were written; without it the seconds of lag follow from the arrivals between both looks.
+        ages: when the records were written; without it the seconds of lag follow from the arrivals between both.
     """
     apart = None if earlier is None or seconds is None or seconds <= 0 else seconds
     sums = _Sums()
@@ -132,7 +132,7 @@ def _compare(sums: _Sums, end: int, commit: int, end_before: int | None, commit_
 
 
 def rebalances_between(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
-    """How often a group rebalanced, at least: the difference of its epochs or generations, if both looks have them;
+    """How often a group rebalanced, at least: the difference of its epochs or generations, if both readings have them;
     otherwise once if its assignment or its members differ. None if that is not known."""
     if before.protocol != now.protocol:
         return 1

@@ -30,11 +30,11 @@ __all__ = [
     "PRODUCERS",
     "Disagreement",
     "Example",
-    "Join",
     "KeyAudit",
     "Placement",
     "PlacementAudit",
     "Spread",
+    "TopicJoin",
     "TopicUse",
     "audit",
     "compare",
@@ -141,7 +141,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class TopicJoin:
     """Whether two topics join on their keys.
 
     Attributes:
@@ -175,7 +175,7 @@ class KeyAudit:
     keys: int
     spreads: tuple[Spread, ...]
     disagreements: tuple[Disagreement, ...]
-    joins: tuple[Join, ...]
+    joins: tuple[TopicJoin, ...]
 
     @property
     def agree(self) -> bool:
@@ -268,16 +268,18 @@ def _disagreement(
     return Disagreement(hashes, partitions, len(keys), len(differ), named)
 
 
-def _join(left: TopicUse, right: TopicUse, differ: dict[tuple[int, tuple[str, str]], Disagreement], empty: int) -> Join:
+def _join(
+    left: TopicUse, right: TopicUse, differ: dict[tuple[int, tuple[str, str]], Disagreement], empty: int
+) -> TopicJoin:
     topics = left.topic, right.topic
     if left.partitions != right.partitions:
-        return Join(topics, False, f"they have {left.partitions} and {right.partitions} partitions")
+        return TopicJoin(topics, False, f"they have {left.partitions} and {right.partitions} partitions")
     if left.hash is not None and left.hash == right.hash:
         if left.hash == "crc32" and empty and left.partitions > 1:
-            return Join(
+            return TopicJoin(
                 topics, False, f"librdkafka's default puts each of the {empty} records with an empty key anywhere"
             )
-        return Join(topics, True, f"both have {left.partitions} partitions and are written with {left.hash}")
+        return TopicJoin(topics, True, f"both have {left.partitions} partitions and are written with {left.hash}")
     pairs = [
         (one, other)
         for one in ([left.hash] if left.hash else HASHES)
@@ -287,11 +289,11 @@ def _join(left: TopicUse, right: TopicUse, differ: dict[tuple[int, tuple[str, st
     found = [differ.get((left.partitions, pair)) or differ[left.partitions, pair[::-1]] for pair in pairs]
     worst = max(found, key=lambda each: each.differ)
     if not worst.differ:
-        return Join(topics, True, "the hashes put every one of these keys into the same partition")
+        return TopicJoin(topics, True, "the hashes put every one of these keys into the same partition")
     which = " and ".join(pairs[found.index(worst)])
     how = "they are written with" if left.hash and right.hash else "they may be written with"
     share = f"{worst.differ} of {worst.keys} keys ({100 * worst.share:.0f} %)"
-    return Join(topics, False, f"{how} {which}, which put {share} into different partitions")
+    return TopicJoin(topics, False, f"{how} {which}, which put {share} into different partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,7 +443,7 @@ class PlacementAudit:
     """
 
     placements: tuple[Placement, ...]
-    joins: tuple[Join, ...]
+    joins: tuple[TopicJoin, ...]
 
     @property
     def agree(self) -> bool:
@@ -483,21 +485,23 @@ def _spots(records: Sequence[tuple[bytes | None, int]]) -> dict[bytes, set[int]]
     return spots
 
 
-def _placed_alike(one: Placement, other: Placement, here: dict[bytes, set[int]], there: dict[bytes, set[int]]) -> Join:
+def _placed_alike(
+    one: Placement, other: Placement, here: dict[bytes, set[int]], there: dict[bytes, set[int]]
+) -> TopicJoin:
     topics = one.topic, other.topic
     common = here.keys() & there.keys()
     apart = sum(here[key] != there[key] or len(here[key]) > 1 for key in common)
     seen = f"{apart} of {len(common)} keys seen in both are in different partitions"
     if one.partitions != other.partitions:
-        return Join(topics, False, f"they have {one.partitions} and {other.partitions} partitions; {seen}")
+        return TopicJoin(topics, False, f"they have {one.partitions} and {other.partitions} partitions; {seen}")
     both = [name for name in HASHES if name in one.hashes and name in other.hashes]
     if both and not apart:
-        return Join(
+        return TopicJoin(
             topics, True, f"both have {one.partitions} partitions and are placed with {' or '.join(both)}; {seen}"
         )
     if one.hashes and other.hashes and not both:
-        return Join(topics, False, f"they are placed with {one.hashes[0]} and {other.hashes[0]}; {seen}")
+        return TopicJoin(topics, False, f"they are placed with {one.hashes[0]} and {other.hashes[0]}; {seen}")
     mixed = [placement.topic for placement in (one, other) if not placement.hashes]
     if mixed:
-        return Join(topics, False, f"no single hash explains {' or '.join(map(repr, mixed))}; {seen}")
-    return Join(topics, False, seen)
+        return TopicJoin(topics, False, f"no single hash explains {' or '.join(map(repr, mixed))}; {seen}")
+    return TopicJoin(topics, False, seen)

@@ -1,4 +1,4 @@
-"""The choice of the two looks at a cluster that are compared."""
+"""The choice of the two readings of a cluster that are compared."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Window"]
 
-# Growth is computed over at least so many seconds where looks follow each other faster.
+# Growth is computed over at least so many seconds where readings follow each other faster.
 _WINDOW_S = 30.0
 
 
 class Window:
-    """Chooses the earlier look with which the present one is compared.
+    """Chooses the earlier reading with which the present one is compared.
 
-    The earlier look is half a minute to a minute old, if there is such a look: within a shorter time clients may not
-    have committed. So only two looks are kept.
+    The earlier reading is half a minute to a minute old, if there is such a reading: within a shorter time clients may
+    not have committed. So only two readings are kept.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Window:
         self._next: tuple[float, Snapshot] | None = None
 
     def before(self, now: float) -> tuple[Snapshot | None, float | None]:
-        """The earlier look, and the seconds since then; None for the first look."""
+        """The earlier reading, and the seconds since then; None for the first reading."""
         if self._next is not None and now - self._next[0] >= _WINDOW_S:
             self._base, self._next = self._next, None
         if self._base is None:
@@ -33,7 +33,7 @@ class Window:
         return self._base[1], round(now - self._base[0], 3)
 
     def add(self, now: float, snapshot: Snapshot) -> None:
-        """Keeps a look if it is needed."""
+        """Keeps a reading if it is needed."""
         if self._base is None:
             self._base = now, snapshot
         elif self._next is None:

@@ -108,7 +108,7 @@ class Migration:
 
     Attributes:
         cluster: the cluster's id; empty where it has none.
-        taken_ms: the time of the look, in milliseconds since 1970.
+        taken_ms: the time of the reading, in milliseconds since 1970.
         broker: the release whose plans are simulated.
         groups: by id.
         missing: the parts of the cluster that could not be read.

@@ -1,4 +1,4 @@
-"""Durations and deadlines as people write them."""
+"""Deadlines as people write them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import duration_s
 
-__all__ = ["deadline_ms", "duration_s"]
+__all__ = ["deadline_ms"]
 
-_PART = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(d|h|min|m|s)")
-_UNITS = {"d": 86_400, "h": 3_600, "min": 60, "m": 60, "s": 1}
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(Z?)")
-_MOST_S = 366 * 86_400
-
-
-def duration_s(option: str, text: str) -> float:
-    """A duration in seconds, such as `45m`, `1h30m`, `90s` or `2d`.
-
-    Args:
-        option: the option that has it, for the error.
-        text: the duration.
-
-    Raises:
-        OptionError: another text, 0, or more than a year.
-
-    >>> duration_s("--horizon", "1h30m")
-    5400.0
-    """
-    text = text.strip()
-    parts = _PART.findall(text)
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) != text or not 0 < seconds <= _MOST_S:
-        raise OptionError(f"{option} is {text!r}; give a duration such as 45m, 1h30m or 90s, of a year at most")
-    return seconds
 
 
 def deadline_ms(option: str, text: str, now_ms: int) -> int:
@@ -66,8 +43,8 @@ def deadline_ms(option: str, text: str, now_ms: int) -> int:
         except (ValueError, OverflowError, OSError) as error:
             raise OptionError(f"{option} is {text!r}, which is no date with a time; give 2026-01-31T18:00") from error
         if found <= now_ms:
-            looked = f"{now:%Y-%m-%dT%H:%M}Z"
-            raise OptionError(f"{option} is {text!r}, which was past at the look, {looked}; give a later one")
+            taken = f"{now:%Y-%m-%dT%H:%M}Z"
+            raise OptionError(f"{option} is {text!r}, which was past at the reading, {taken}; give a later one")
         return found
     if not re.match(r"\d", text) or ":" in text:
         raise OptionError(f"{option} is {text!r}; give a time such as 18:00, a date with one, or a duration as 45m")

@@ -278,6 +278,6 @@ def check_size(group_id: str, topics: Mapping[str, TopicSnapshot]) -> None:
         largest = max(topics, key=lambda name: topics[name].partitions)
         raise GroupError(
             f"the topics of group {group_id!r} have {count:,} partitions, {largest!r} alone "
-            f"{topics[largest].partitions:,}; up to {MOST_PARTITIONS:,} are looked at, and no record of a group has "
+            f"{topics[largest].partitions:,}; up to {MOST_PARTITIONS:,} are read, and no record of a group has "
             "room for as many"
         )

@@ -332,7 +332,7 @@ def _findings(
 def _of_order(assignor: Assignor, by_order: tuple[int, int]) -> Finding:
     return Finding(
         "known-order",
-        f"{assignor.name} goes by the order of member ids, and nobody knows where those of joiners will sort: "
+        f"the plan of {assignor.name} depends on the order of member ids, and those of joiners are not known yet: "
         f"{by_order[0]} to {by_order[1]} partitions move",
         warning=False,
     )

@@ -25,14 +25,14 @@ KINDS: dict[str, str] = {
     "owner-left": "its owner leaves the group",
     "owner-unsubscribed": "its owner no longer subscribes to the topic",
     "no-subscriber": "nobody subscribes to the topic any more",
-    "not-assigned": "the strategy leaves it to nobody",
-    "claims-conflict": "several members had it, so that no claim counts",
-    "no-owner": "nobody had it before",
+    "not-assigned": "the strategy gives it no owner",
+    "claims-conflict": "several members owned it at the same time, so that no claim counts",
+    "no-owner": "it had no owner before",
     "join": "its number goes to one member for all joined topics",
-    "owner-over-share": "its owner had more than the plan gives it, and had to give up something",
-    "lag": "its owner had more to read than the plan gives it",
+    "owner-over-share": "its owner had more partitions than the plan gives it",
+    "lag": "its owner had more lag than the plan gives it",
     "rack": "the new owner is in a rack that has a replica, the old one is not",
-    "exchange": "its owner keeps its number: it gives this for another partition",
+    "exchange": "its owner keeps its number of partitions: it gives this one up, and gets another one",
     "strategy": "the strategy does not keep owners",
 }
 """Every kind of reason, with its statement."""
@@ -47,7 +47,7 @@ class PlannedMove:
         partition: its number.
         source: its present owner; None if it has none, or several.
         target: its new owner; None if it has none.
-        kind: a key of `KINDS`.
+        kind: the kind of its reason; docs/planner.md lists them.
         reason: the kind with names and numbers, for people.
         forced: whether every strategy must move it: its owner cannot keep it, or there is none.
         lag: its lag; None if it is not known.
@@ -155,26 +155,26 @@ class _Reasons:
             count = self._situation.topics[topic].partitions
             was = f"{topic} grows from {old.partitions} to {count}" if old else f"{topic} is new"
             return "new-partition", f"new partition: {was}" + (
-                "" if target is not None else self._why_nobody(partition)
+                "" if target is not None else f", and {self._no_owner(partition)}"
             )
         if target is None and topic not in self._subscribers:
             return "no-subscriber", f"nobody subscribes to {topic} any more"
         if len(owners) == 1:
             lost = self._lost(topic, owners[0])
             if lost is not None:
-                return lost[0], lost[1] + ("" if target is not None else self._why_nobody(partition))
+                return lost[0], lost[1] + ("" if target is not None else f", and {self._no_owner(partition)}")
         if target is None:
-            return "not-assigned", f"the plan leaves it to nobody{self._why_nobody(partition)}"
+            return "not-assigned", self._no_owner(partition)
         if len(owners) > 1:
             names = " and ".join(self._names[owner] for owner in owners)
-            return "claims-conflict", f"{names} both had it, so no claim counts"
+            return "claims-conflict", f"{names} owned it at the same time, so no claim counts"
         if not owners:
-            return "no-owner", "nobody had it"
+            return "no-owner", "it had no owner"
         return self._chosen(partition, owners[0], target)
 
-    def _why_nobody(self, partition: Partition) -> str:
+    def _no_owner(self, partition: Partition) -> str:
         why = self._unassigned.get(partition)
-        return f", and nobody gets it: {why}" if why else ", and nobody gets it"
+        return f"the plan gives it no owner: {why}" if why else "the plan gives it no owner"
 
     def _lost(self, topic: str, owner: str) -> tuple[str, str] | None:
         if owner not in self._subscribed:
@@ -196,8 +196,8 @@ class _Reasons:
         if self._kept[owner] > self._loads[owner]:
             return (
                 "owner-over-share",
-                f"its owner {self._names[owner]} was over its share: {self._kept[owner]} partitions, "
-                f"{self._loads[owner]} in the plan",
+                f"its owner {self._names[owner]} had {self._kept[owner]} partitions, and the plan gives it "
+                f"{self._loads[owner]}",
             )
         nearer = self._nearer(topic, number, owner, target)
         if nearer:
@@ -205,9 +205,9 @@ class _Reasons:
         if sticky:
             got = self._gained.get(owner)
             instead = f", and gets {got[0]}-{got[1]} instead" if got is not None else ""
-            under = self._kept[target] < self._loads[target]
-            share = f", which was under its share ({self._kept[target]} of {self._loads[target]})" if under else ""
-            return "exchange", f"{self._names[owner]} passes it on to {self._names[target]}{share}{instead}"
+            name, had, has = self._names[target], self._kept[target], self._loads[target]
+            gains = f" ({name} had {had} partitions, and the plan gives it {has})" if had < has else ""
+            return "exchange", f"{self._names[owner]} passes it on to {name}{gains}{instead}"
         return "strategy", f"{self._assignor.name} does not keep owners; {self._names[owner]} could have kept it"
 
     def _nearer(self, topic: str, number: int, owner: str, target: str) -> tuple[str, str] | None:
@@ -231,18 +231,19 @@ class _Reasons:
         lag = self._lags[topic][number] or 0
         return (
             "lag",
-            f"{self._names[owner]} had {before:,} records to read, {after:,} in the plan; this partition has {lag:,}",
+            f"{self._names[owner]} had a lag of {before:,} records, {after:,} in the plan; this partition has {lag:,}",
         )
 
     def _joined(self, number: int, owner: str, target: str) -> tuple[str, str]:
         holders = self._numbers_before.get(number, frozenset())
         if len(holders) > 1:
             names = " and ".join(sorted(self._names[holder] for holder in holders))
-            return "join", f"number {number} goes to {self._names[target]} for all joined topics; {names} shared it"
+            text = f"number {number} goes to {self._names[target]} for all joined topics; {names} had a part each"
+            return "join", text
         had = sum(holders == {owner} for holders in self._numbers_before.values())
         has = sum(owner in holders for holders in self._numbers_after.values())
         if had > has:
-            return "owner-over-share", f"{self._names[owner]} was over its share: {had} numbers, {has} in the plan"
+            return "owner-over-share", f"{self._names[owner]} had {had} numbers, and the plan gives it {has}"
         return "join", f"number {number} goes to {self._names[target]} for all joined topics"
 
     # ---- figures before and after --------------------------------------------------------------------------------

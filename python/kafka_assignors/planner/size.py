@@ -1,4 +1,4 @@
-"""How many members a group needs to work its lag off in time, with each strategy."""
+"""How many members a group needs to work off its lag by a deadline, with each strategy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LargestPartition:
         partition: its number.
         lag: its lag.
         arrivals: how many records a second arrive in it.
-        needed_rate: how many records a second its member has to read to be done by the deadline.
+        needed_rate: how many records a second its member has to read to have no lag at the deadline.
     """
 
     topic: str
@@ -56,8 +56,8 @@ class SizedStrategy:
 
     Attributes:
         strategy: its name with its options.
-        members: the fewest members with which every member is done by the deadline; null if no number is enough.
-        seconds: when the last one is done then, in seconds from the look on.
+        members: the fewest members with which no member has lag at the deadline; null if no number is enough.
+        seconds: the seconds from the last reading until the slowest member has no lag then.
         fewest: the fewest partitions of a member then.
         most: the most partitions of a member.
         heaviest: how many records the member with the most has to read until the deadline.
@@ -81,14 +81,14 @@ class SizedGroup:
 
     Attributes:
         group_id: the group.
-        taken_ms: the time of the look, in milliseconds since 1970.
+        taken_ms: the time of the last reading, in milliseconds since 1970.
         deadline_ms: the deadline, likewise.
         startup: how many seconds members need that are started now.
         rate: how many records a second one member reads.
         rate_source: `given`; `measured` from members that had lag all the time; `at least` if no member had.
         members: how many it has.
-        now_seconds: when the last member is done if the group stays as it is, in seconds from the look on; null if
-            that is never.
+        now_seconds: the seconds from the last reading until the slowest member has no lag if the group stays as it is;
+            null if that is never.
         partitions: how many it reads.
         lag: the records that wait.
         arrivals: how many records a second arrive.
@@ -132,7 +132,7 @@ class _Demand:
     startup: float
 
     def finish(self, partitions: Sequence[Partition], startup: float) -> float | None:
-        """When a member is done with its partitions, in seconds from the look on; None if it never is.
+        """The seconds from the last reading until a member's partitions have no lag; None if that is never.
 
         The member begins after the startup. Records that arrive meanwhile wait as well.
         """
@@ -143,7 +143,7 @@ class _Demand:
         return startup + lag / (self.rate - arrivals) if self.rate > arrivals else None
 
     def slowest(self, of_members: Sequence[Sequence[Partition]], startup: float) -> float | None:
-        """When the last member is done; None if one never is."""
+        """The seconds until the slowest member has no lag; None if that is never."""
         times = [self.finish(each, startup) for each in of_members if each]
         known = [each for each in times if each is not None]
         return max(known, default=0.0) if len(known) == len(times) else None
@@ -161,7 +161,7 @@ def size(
     reset: str = "latest",
     progress: Callable[[int, int], object] | None = None,
 ) -> SizedGroup:
-    """The fewest members that are done in time, with each strategy. O(strategies x numbers tried) plans.
+    """The fewest members that work off the lag in time, with each strategy. O(strategies x numbers tried) plans.
 
     A member reads at its rate, of all of its partitions together, as long as one of them has a record.
 
@@ -170,11 +170,11 @@ def size(
         earlier: the same group before; None if it was not there, for which `rate` is needed.
         deadline: in milliseconds since 1970.
         assignors: the strategies.
-        rates: how many records a second arrive in each partition; None compares both looks.
-        rate: how many records a second one member reads; None measures it from the commits of both looks.
+        rates: how many records a second arrive in each partition; None compares both readings.
+        rate: how many records a second one member reads; None measures it from the commits of both readings.
         startup: how many seconds members need that are started now. If the number of members stays, none is started.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
-        progress: is called with the number of strategies that are done, and of all.
+        progress: is called with the number of strategies that were tried, and of all.
 
     Raises:
         GroupError: the group cannot be planned; or `rate` is None, and its commits do not advance.
@@ -183,8 +183,8 @@ def size(
     seconds = (deadline - observed.snapshot.taken_ms) / 1000
     if seconds <= startup:
         raise OptionError(
-            f"the deadline is {seconds:,.0f} s after the look, and members start within {startup:,.0f} s; give a later "
-            "one"
+            f"the deadline is {seconds:,.0f} s after the reading, and members start within {startup:,.0f} s; give a "
+            "later one"
         )
     if rate is not None and not 0 < rate <= 1e9:
         raise OptionError(f"--rate is {rate!r}; give more than 0 and at most 1e9 records a second")
@@ -195,7 +195,7 @@ def size(
         rate, source = measured_rate(observed, earlier)
     if rates is None:
         if earlier is None:
-            raise OptionError("arrivals need two looks; give an earlier one")
+            raise OptionError("arrivals need two readings; give an earlier one")
         rates = rates_between(earlier.snapshot, observed.snapshot)
     situation = Situation(observed) if observed.members else Situation(observed, Change(join=(Join(1),)))
     demand = _demand(situation, rates, rate, seconds, startup, reset, findings)
@@ -245,17 +245,17 @@ def size(
 def measured_rate(observed: ObservedGroup, earlier: ObservedGroup | None) -> tuple[float, str]:
     """The records that one member reads in a second: the median of the members that had lag all the time.
 
-    Only partitions count that the member had in both looks, and whose commits did not go back.
+    Only partitions count that the member had in both readings, and whose commits did not go back.
 
     Raises:
         GroupError: the commits did not advance.
-        OptionError: there is no earlier look at the group, or it is not earlier.
+        OptionError: there is no earlier reading of the group, or it is not earlier.
     """
     if earlier is None:
-        raise OptionError(f"group {observed.group_id!r} is not in the earlier look; give --rate, or another look")
+        raise OptionError(f"group {observed.group_id!r} is not in the earlier reading; give --rate, or another reading")
     seconds = (observed.snapshot.taken_ms - earlier.snapshot.taken_ms) / 1000
     if seconds <= 0:
-        raise OptionError("the earlier look is not older than this one; give one that was taken before, or --rate")
+        raise OptionError("the earlier reading is not older than this one; give one that was taken before, or --rate")
     speeds: dict[str, float] = {}
     lags: dict[str, list[int]] = {}
     for (topic, number), owners in observed.owners.items():
@@ -275,8 +275,8 @@ def measured_rate(observed: ObservedGroup, earlier: ObservedGroup | None) -> tup
     most = max(speeds.values(), default=0.0)
     if not most:
         raise GroupError(
-            f"the commits of group {observed.group_id!r} did not advance within {seconds:,.0f} s, so that they do not "
-            "tell what a member reads; give --rate with its records a second, or looks that are further apart"
+            f"the commits of group {observed.group_id!r} did not advance within {seconds:,.0f} s, so that no rate of a "
+            "member is known; give --rate with its records a second, or readings that are further apart"
         )
     return most, "at least"
 
@@ -342,7 +342,7 @@ def _forbidden(assignor: Assignor, largest: LargestPartition | None, rate: float
 
 
 def _now(observed: ObservedGroup, demand: _Demand) -> float | None:
-    """When the last member is done if the group stays as it is; None if that is never."""
+    """The seconds until the slowest member has no lag if the group stays as it is; None if that is never."""
     of_members: dict[str, list[Partition]] = {}
     for partition, owners in observed.owners.items():
         if partition in demand.lags:
@@ -376,7 +376,7 @@ def _sized(observed: ObservedGroup, assignor: Assignor, demand: _Demand, least: 
             )
             sizes = [len(of) for of in of_members.values()]
             return SizedStrategy(name, count, done, min(sizes), max(sizes), round(heaviest))
-    return SizedStrategy(name, error=f"no number of members from {least:,} to {last:,} is done in time")
+    return SizedStrategy(name, error=f"with {least:,} to {last:,} members the lag is not gone in time")
 
 
 def _with(observed: ObservedGroup, count: int) -> Situation:

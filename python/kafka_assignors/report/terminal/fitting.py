@@ -144,8 +144,8 @@ def shortened_names(names: Sequence[str], width: int) -> list[str]:
 def wrapped(text: str, width: int) -> list[str]:
     """The text in lines of a width, broken at spaces. A longer word loses its middle, a longer number nothing.
 
-    >>> wrapped("was over its share: 6 partitions", 12)
-    ['was over its', 'share: 6', 'partitions']
+    >>> wrapped("a partition that its owner keeps", 12)
+    ['a partition', 'that its', 'owner keeps']
     """
     lines: list[str] = []
     for word in text.split(" "):

@@ -9,17 +9,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
+from kafka_assignors.flags import deprecated
 from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.spark.heap import too_small
 from kafka_assignors.spark.schemas import needs_pyspark
 from kafka_assignors.stdout import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BAD_INPUT", "Conf", "Jars", "Master", "Overwrite", "exit_on_error", "read", "settings", "write"]
+__all__ = [
+    "BAD_INPUT",
+    "Conf",
+    "Jars",
+    "Master",
+    "OldStrategies",
+    "Overwrite",
+    "exit_on_error",
+    "read",
+    "settings",
+    "strategies_given",
+    "write",
+]
 
 BAD_INPUT = 2
 _LIBRARIES = ("numpy", "pandas", "py4j", "pyarrow", "pyspark")
@@ -33,6 +46,8 @@ Master = Annotated[
 Jars = Annotated[list[str] | None, typer.Option("--jar", help="A jar for Spark's class path; repeatable.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE, a setting of Spark's; repeatable.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there already.")]
+OldStrategies = Annotated[str | None, typer.Option("--strategies", hidden=True)]
+"""The earlier form of `--strategy`: one list with commas."""
 
 
 @contextmanager
@@ -75,6 +90,23 @@ def settings(conf: list[str] | None) -> dict[str, str]:
     if wrong:
         raise OptionError(f"--conf is {wrong[0]!r}; give NAME=VALUE, such as spark.executor.memory=4g")
     return {"spark.log.level": "OFF", **{name: value for name, _, value in pairs}}
+
+
+def strategies_given(strategy: list[str] | None, old: str | None, default: Sequence[str]) -> list[str]:
+    """The strategies of `--strategy`, or of its earlier form, for which a warning is printed.
+
+    Args:
+        strategy: the values of `--strategy`.
+        old: the value of `--strategies`.
+        default: the strategies of a command to which none is given.
+    """
+    from kafka_assignors.strategies import split_strategies
+
+    if old is not None:
+        deprecated("--strategies", "--strategy for each strategy")
+    if strategy:
+        return strategy
+    return list(default) if old is None else split_strategies(old)
 
 
 def read(spark: SparkSession, path: str, option: str) -> DataFrame:

@@ -1,10 +1,20 @@
-"""`autoscale`: what autoscalers would do with every group of a capture, as a table and a page."""
+"""`autoscale`: the lag of every group of a capture replayed against policies of autoscalers, as a table and a page."""
 
 from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
+from kafka_assignors.flags import deprecated, duration_s
+from kafka_assignors.spark.commands import (
+    Conf,
+    Master,
+    OldStrategies,
+    Overwrite,
+    exit_on_error,
+    settings,
+    strategies_given,
+    write,
+)
 from kafka_assignors.spark.commands.tables import NamedTables, sources
 
 
@@ -23,16 +33,24 @@ def autoscale(
         str | None, typer.Option(help="The table membership_events, for how many members there were.")
     ] = None,
     table: NamedTables = None,
-    strategies: Annotated[
-        str, typer.Option(help="Names, with options in parentheses: range,cooperative-sticky.")
-    ] = "range,sticky,cooperative-sticky",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A strategy, with options in parentheses. Repeatable; by default range, sticky, cooperative-sticky.",
+            metavar="NAME[(OPTION=VALUE, …)]",
+        ),
+    ] = None,
+    old_strategies: OldStrategies = None,
     membership: Annotated[
         list[str] | None, typer.Option(help="dynamic or static; by default both. Repeatable.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="How many records a second one member reads; by default measured, by group.")
     ] = None,
-    deadline: Annotated[float, typer.Option(help="Within how many seconds a record has to be read.")] = 300.0,
+    late_after: Annotated[
+        str, typer.Option(help="A record is late if it is read later than that after it arrived: 5m.")
+    ] = "5m",
+    old_late_after: Annotated[float | None, typer.Option("--deadline", hidden=True)] = None,
     reset: Annotated[str, typer.Option(help="The groups' auto_offset_reset.")] = "latest",
     group: Annotated[
         list[str] | None, typer.Option(help="Only this group. Repeatable; by default all, and the page shows some.")
@@ -51,16 +69,21 @@ def autoscale(
     with exit_on_error():
         from kafka_assignors.autoscale import Timing
         from kafka_assignors.report.autoscale import autoscale_page, check_libraries
-        from kafka_assignors.spark.autoscale import MEMBERSHIPS, autoscale_report, check_options
+        from kafka_assignors.spark.autoscale import MEMBERSHIPS, STRATEGIES, autoscale_report, check_options
         from kafka_assignors.spark.autoscale import autoscale as autoscaled
         from kafka_assignors.spark.files import check_target, write_texts
         from kafka_assignors.spark.session import opened
 
         # Wrong options fail here, before the slow start of a JVM.
         wanted = settings(conf)
+        deadline = duration_s("--late-after", late_after)
+        if old_late_after is not None:
+            deprecated("--deadline", "--late-after")
+            deadline = old_late_after
         timing = Timing(deadline=deadline)
         memberships = membership or list(MEMBERSHIPS)
-        policies, assignors, _ = check_options(policy, strategies, memberships, rate, tasks)
+        asked = strategies_given(strategy, old_strategies, STRATEGIES)
+        policies, assignors, _ = check_options(policy, asked, memberships, rate, tasks)
         given = sources(
             table,
             {"offset_snapshots": ("--offsets", offsets), "membership_events": ("--events", events)},

@@ -14,8 +14,8 @@ from kafka_assignors.spark.commands import Conf, Jars, Master, exit_on_error, se
 from kafka_assignors.spark.commands.connection import (
     BootstrapServer,
     ConfigFile,
+    JavaSettings,
     OldConfigFile,
-    Settings,
     client_settings,
     file_given,
 )
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def capture(
     out: Annotated[str, typer.Option(help="The folder for tables, checkpoint and notes; one for each cluster.")],
     bootstrap: BootstrapServer = None,
-    single: Settings = None,
+    single: JavaSettings = None,
     config: ConfigFile = None,
     old_config: OldConfigFile = None,
-    every: Annotated[float, typer.Option(help="Seconds between micro-batches.")] = 10.0,
+    every: Annotated[float, typer.Option(help="Write a micro-batch every so many seconds, until interrupted.")] = 10.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
     cluster: Annotated[
         str | None, typer.Option(help="The tables' column cluster; the cluster's id by default.")

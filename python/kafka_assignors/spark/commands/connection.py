@@ -8,27 +8,46 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import deprecated
 from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE
 from kafka_assignors.properties import settings_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BootstrapServer", "ConfigFile", "OldConfigFile", "Settings", "client_settings", "file_given"]
+__all__ = [
+    "BootstrapServer",
+    "ConfigFile",
+    "JavaSettings",
+    "OldConfigFile",
+    "Settings",
+    "client_settings",
+    "file_given",
+]
 
 BootstrapServer = Annotated[
     str | None,
     typer.Option(
         "--bootstrap-server",
         "--bootstrap",
-        help=f"HOST:PORT of a broker, or several with commas; by default what ${BOOTSTRAP_VARIABLE} has.",
+        help=f"HOST:PORT of a broker, or several with commas; by default the value of ${BOOTSTRAP_VARIABLE}.",
         metavar="HOST:PORT",
     ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "-X", help="A setting of the client, such as security.protocol=SSL. Repeatable.", metavar="NAME=VALUE"
+        "-X",
+        help="A setting of the connection by confluent-kafka's name: security.protocol=SSL. Repeatable.",
+        metavar="NAME=VALUE",
+    ),
+]
+JavaSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-X",
+        help="A setting of a Java consumer, which reads the records: security.protocol=SSL. Repeatable.",
+        metavar="NAME=VALUE",
     ),
 ]
 ConfigFile = Annotated[
@@ -43,7 +62,7 @@ def file_given(config: str | None, old_config: str | None) -> str | None:
     """The file of `--config`, or of its earlier spelling, for which a warning is printed."""
     if old_config is None:
         return config
-    typer.echo("kafka-assignors: --config-file is deprecated; give the file with --config", err=True)
+    deprecated("--config-file", "--config")
     return old_config if config is None else config
 
 

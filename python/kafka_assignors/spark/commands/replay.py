@@ -6,7 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from kafka_assignors.intervals import CLIENTS, Intervals
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
+from kafka_assignors.spark.commands import (
+    Conf,
+    Master,
+    OldStrategies,
+    Overwrite,
+    exit_on_error,
+    settings,
+    strategies_given,
+)
 from kafka_assignors.spark.commands.tables import Into, NamedTables, Target, sources, target
 from kafka_assignors.spark.strategies import STRATEGIES
 
@@ -35,9 +43,15 @@ def replay(
     observed: Annotated[str | None, typer.Option(help="The table observed_assignments.")] = None,
     table: NamedTables = None,
     into: Into = None,
-    strategies: Annotated[
-        str, typer.Option(help="Names, with options in parentheses: range,sticky,lag(scope=group,max_skew=2).")
-    ] = ",".join(STRATEGIES),
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A strategy, with options in parentheses: 'lag(scope=group, max_skew=2)'. Repeatable; by default "
+            f"{', '.join(STRATEGIES)}.",
+            metavar="NAME[(OPTION=VALUE, …)]",
+        ),
+    ] = None,
+    old_strategies: OldStrategies = None,
     with_assignments: Annotated[
         bool, typer.Option("--assignments", help="Write the table assignments too; it is large.")
     ] = False,
@@ -55,7 +69,8 @@ def replay(
     apart: Annotated[
         bool,
         typer.Option(
-            "--apart", help="The group has not rebalanced for long: its members' heartbeats have drifted apart."
+            "--apart",
+            help="The group has not rebalanced for long, so that its members send heartbeats at random moments.",
         ),
     ] = False,
     tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
@@ -76,9 +91,8 @@ def replay(
         from kafka_assignors.spark.session import opened
         from kafka_assignors.spark.strategies import kernel_options
         from kafka_assignors.spark.summary import group_summary, strategy_summary
-        from kafka_assignors.strategies import split_strategies
 
-        asked = split_strategies(strategies)
+        asked = strategies_given(strategy, old_strategies, STRATEGIES)
         # Wrong options fail here, before the slow start of a JVM.
         kernel_options(asked)
         intervals = Intervals.of_client(client, heartbeat=heartbeat, consumer_heartbeat=consumer_heartbeat, apart=apart)

@@ -1,11 +1,26 @@
 """`report`: a page from the tables of a replay."""
 
-from typing import Annotated, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
 from kafka_assignors.spark.commands.tables import NamedTables, Target, named_tables, read_named
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TABLES = (
+    "rebalances",
+    "membership_events",
+    "topic_partitions",
+    "lags",
+    "observed_assignments",
+    "assignments",
+    "autoscale",
+)
 
 
 def report(
@@ -42,12 +57,12 @@ def report(
         typer.Option(help="An expression in RE2's syntax: groups with it in their id join their topics by number."),
     ] = None,
     lag_skew: Annotated[
-        float, typer.Option(help="A heaviest member's lag of at most so many times the mean is even enough.")
+        float, typer.Option(help="A heaviest member's lag of at most so many times the mean is no reason for a change.")
     ] = 2.0,
     lag: Annotated[
-        int, typer.Option(help="A lag of at most so many records, of a member, is nobody's trouble.")
+        int, typer.Option(help="A member's lag of at most so many records is no reason for a change.")
     ] = 10_000,
-    gain: Annotated[float, typer.Option(help="By which share moves or balance must gain to be worth a change.")] = 0.1,
+    gain: Annotated[float, typer.Option(help="The part that moves or balance must gain for a change.")] = 0.1,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     master: Master = None,
     conf: Conf = None,
@@ -60,13 +75,12 @@ def report(
     Exit status: 0, or 2 if the input is bad.
     """
     with exit_on_error():
-        from kafka_assignors.errors import TableError
         from kafka_assignors.report.autoscale import autoscale_page
         from kafka_assignors.report.page import check_libraries
         from kafka_assignors.report.recommend import Limits
         from kafka_assignors.spark.autoscale import autoscale_report
         from kafka_assignors.spark.files import check_target, write_report, write_texts
-        from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
+        from kafka_assignors.spark.report import check_options, recommendations, replayed_assignments
         from kafka_assignors.spark.report import report as reported
         from kafka_assignors.spark.session import opened
 
@@ -78,26 +92,8 @@ def report(
         check_libraries()
         with opened(master, **wanted) as spark:
             check_target(spark, out)
-            tables = {
-                name: read_named(spark, named[name]) if name in named else find_table(spark, folders or (), name)
-                for name in (
-                    "rebalances",
-                    "membership_events",
-                    "topic_partitions",
-                    "lags",
-                    "observed_assignments",
-                    "assignments",
-                    "autoscale",
-                )
-            }
+            tables = _tables(spark, named, folders or [])
             rebalances = tables["rebalances"]
-            if rebalances is None:
-                where = ", ".join(folders or ())
-                raise TableError(
-                    f"--in: none of {where} has the table rebalances; `replay` makes it"
-                    if where
-                    else "the table rebalances is missing; give its folder with --in, or its name with --table"
-                )
             events, counts = tables["membership_events"], tables["topic_partitions"]
             assignments: Any = tables["assignments"]
             if assignments is None and events is not None and counts is not None:
@@ -125,3 +121,24 @@ def report(
                 written += write_texts(spark, {"autoscale.html": autoscale_page(page)}, out)
     for each in written:
         typer.echo(each)
+
+
+def _tables(spark: SparkSession, named: dict[str, str], folders: list[str]) -> dict[str, Any]:
+    """The tables by name; None for a table that neither `--table` nor a folder of `--in` has.
+
+    Raises:
+        TableError: the table `rebalances` is missing.
+    """
+    from kafka_assignors.errors import TableError
+    from kafka_assignors.spark.report import find_table
+
+    tables = {
+        name: read_named(spark, named[name]) if name in named else find_table(spark, folders, name) for name in _TABLES
+    }
+    if tables["rebalances"] is None:
+        raise TableError(
+            f"--in: none of {', '.join(folders)} has the table rebalances; `replay` makes it"
+            if folders
+            else "the table rebalances is missing; give its folder with --in, or its name with --table"
+        )
+    return tables

@@ -21,9 +21,13 @@ def snapshot(
     single: Settings = None,
     config: ConfigFile = None,
     old_config: OldConfigFile = None,
-    topic: Annotated[list[str] | None, typer.Option(help="A topic; all but Kafka's internal ones by default.")] = None,
-    every: Annotated[float | None, typer.Option(help="Take one every so many seconds, until interrupted.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="With --every: end after so many.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="A topic. Repeatable; by default all but Kafka's internal ones.")
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option(help="Write a snapshot every so many seconds, until interrupted.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="With --every: end after so many snapshots.")] = None,
     cluster: Annotated[
         str | None, typer.Option(help="The tables' column cluster; the cluster's id by default.")
     ] = None,

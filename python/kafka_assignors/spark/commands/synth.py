@@ -21,7 +21,7 @@ def synth(
     cluster: Annotated[str, typer.Option(help="The name of the cluster.")] = "synthetic",
     days: Annotated[float, typer.Option(help="How long the histories are.")] = 7.0,
     events: Annotated[int, typer.Option(help="How many rebalances a group has, in the middle.")] = 20,
-    snapshots: Annotated[int, typer.Option(help="How often offsets are looked at.")] = 4,
+    snapshots: Annotated[int, typer.Option(help="How many snapshots of offsets.")] = 4,
     master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,

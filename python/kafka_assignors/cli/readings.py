@@ -1,4 +1,4 @@
-"""Looks at one group at several moments: live ones, or snapshot files."""
+"""Readings of one group at several moments: live ones, or snapshot files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from kafka_assignors.errors import ClusterError, OptionError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Interval", "Rate", "looks_at"]
+__all__ = ["Interval", "Rate", "readings_of"]
 
 Interval = Annotated[
     float | None,
-    typer.Option("--interval", min=0.1, max=3_600, help="Of a live group: the seconds between looks; 10 by default."),
+    typer.Option(
+        "--interval",
+        min=0.1,
+        max=3_600,
+        help="The seconds from one reading of a live group to the next; 10 by default.",
+    ),
 ]
 Rate = Annotated[
     float | None,
@@ -28,7 +33,7 @@ Rate = Annotated[
 _INTERVAL_S = 10.0
 
 
-def looks_at(
+def readings_of(
     bootstrap: str | None,
     group: str | None,
     snapshot: str | None,
@@ -40,18 +45,18 @@ def looks_at(
     *,
     count: int = 2,
 ) -> tuple[list[Snapshot], str]:
-    """The looks in the order of their time, and the group.
+    """The readings in the order of their time, and the group.
 
     Args:
         bootstrap: see `options`.
         group: see `options`.
-        snapshot: the last look, in a file; None looks at a live group.
-        since: earlier looks, in files.
-        interval: the seconds between live looks.
+        snapshot: the last reading, in a file; None reads a live group.
+        since: earlier readings, in files.
+        interval: the seconds from one live reading to the next.
         settings: see `options`.
         config: see `options`.
-        timeout: the seconds that a look may take.
-        count: how many live looks; with files of earlier looks there is only one.
+        timeout: the seconds that a reading may take.
+        count: how many live readings; with files of earlier readings there is only one.
 
     Raises:
         KafkaAssignorsError: options that do not fit together, or a cluster or a file that cannot be read.
@@ -65,8 +70,8 @@ def looks_at(
                 raise OptionError(f"the snapshot has {len(found[-1].groups)} groups; say which with --group")
             (group,) = found[-1].groups
         if not since:
-            raise OptionError("arrivals need two looks; give an earlier snapshot of the same cluster with --since FILE")
-        return sorted(found, key=lambda look: look.taken_ms), group
+            raise OptionError("arrivals need two readings; give an earlier snapshot of the cluster with --since FILE")
+        return sorted(found, key=lambda reading: reading.taken_ms), group
     connection = options.settings_of(bootstrap, settings, config)
     if group is None:
         raise OptionError("there is no group; give --group NAME (`snapshot --list` shows the groups of a cluster)")
@@ -81,6 +86,6 @@ def looks_at(
             except ClusterError as error:
                 if not number:
                     raise
-                raise ClusterError(f"after {number} of {wanted} looks: {error}") from error
-            progress("looks", number + 1, wanted)
-    return sorted(found, key=lambda look: look.taken_ms), group
+                raise ClusterError(f"after {number} of {wanted} readings: {error}") from error
+            progress("readings", number + 1, wanted)
+    return sorted(found, key=lambda reading: reading.taken_ms), group

@@ -1,0 +1,40 @@
+"""The flags of the commands: durations as text, and deprecated flags."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from kafka_assignors.errors import OptionError
+
+__all__ = ["deprecated", "duration_s"]
+
+_PART = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(d|h|min|m|s)")
+_UNITS = {"d": 86_400, "h": 3_600, "min": 60, "m": 60, "s": 1}
+_MOST_S = 366 * 86_400
+
+
+def deprecated(old: str, new: str) -> None:
+    """Prints one line on standard error, which names the flag that replaces a deprecated one."""
+    print(f"kafka-assignors: {old} is deprecated; give {new}", file=sys.stderr)
+
+
+def duration_s(option: str, text: str) -> float:
+    """A duration in seconds, such as `45m`, `1h30m`, `90s` or `2d`.
+
+    Args:
+        option: the option that has it, for the error.
+        text: the duration.
+
+    Raises:
+        OptionError: another text, 0, or more than a year.
+
+    >>> duration_s("--horizon", "1h30m")
+    5400.0
+    """
+    text = text.strip()
+    parts = _PART.findall(text)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or not 0 < seconds <= _MOST_S:
+        raise OptionError(f"{option} is {text!r}; give a duration such as 45m, 1h30m or 90s, of a year at most")
+    return seconds
