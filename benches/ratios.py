@@ -85,7 +85,7 @@ class Ratio:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fails a benchmark that compares nothing with a bound, since it looks like one that does."""
+    """Fails a benchmark that compares nothing with a bound: it would pass without any check."""
     held = len(_ROWS)
     yield
     if "benchmark" in getattr(item, "fixturenames", ()) and len(_ROWS) == held:

@@ -50,7 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def wanted(name: str, table: pa.Table) -> tuple[float, str]:
-    """The seconds that these rates allow, and a note for the table."""
+    """The most seconds for these rows at the least rates, and a note for the table."""
     if name == COMMITS:
         return table.num_rows / COMMITS_A_SECOND, "M commits/s against 1.5"
     return offsets_records.size(table) / BYTES_A_SECOND, "MB/s against 200"

@@ -19,7 +19,7 @@ FLOOR = ("sticky", "fair-yet-sticky", "before-stickiness")
 TOPICS = dict.fromkeys(groups.names(100), 1_000)
 SIZE = "100,000 over 100 topics, 1,000 members, Zipf weights"
 # The exponent of the weights, the tolerance, and whether the group is fresh; else one member joins. With the exponent 1
-# one partition outweighs the mean load of a member by far, so that little can be levelled; with 0.3 all of it can.
+# one partition weighs far more than the mean load of a member, so that few loads can be levelled; with 0.3 all can.
 CASES: dict[str, tuple[float, float, bool]] = {
     f"{SIZE}: fresh": (1.0, 0.1, True),
     f"{SIZE}: one joins": (1.0, 0.1, False),

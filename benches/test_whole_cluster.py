@@ -101,7 +101,7 @@ def test_a_whole_cluster(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, rati
 
 
 def test_requests(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """How many requests one look takes: the commits of 50 groups in one, the others in batches by broker."""
+    """The requests of one reading: one for the commits of 50 groups each, the others in batches by broker."""
     asked: Counter[str] = Counter()
     send = Questions._send
 
@@ -117,7 +117,7 @@ def test_requests(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Rati
 
 
 def test_a_scrape(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """A scrape over HTTP reads the exporter's cache, while a thread looks at the cluster again and again."""
+    """A scrape over HTTP reads the exporter's cache, while a thread reads the cluster again and again."""
     settings = Settings({"bootstrap.servers": kafka.bootstrap_servers}, interval=1.0)
     exporter = Exporter(settings)
     assert exporter.look()

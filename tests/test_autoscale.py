@@ -97,7 +97,7 @@ def test_a_scale_down_waits_for_the_highest_recommendation_of_its_window() -> No
 
 
 def test_the_example_of_the_page_about_policies() -> None:
-    """80 replicas go down to 10. A minute removes 4, or 10 % rounded up if that is more: 8, 8 for 7.2, at last 4."""
+    """80 replicas go down to 10. A minute removes 4, or 10 % (rounded up) if that is more: 8 of 80, …, at last 4."""
     down = "scaleDown.stabilizationWindowSeconds=0, scaleDown.policies=Pods:4:60+Percent:10:60"
     scaler = Autoscaler(parse_policy(f"hpa(averageValue=1, maxReplicas=99, {down})"), 0)
     seen = [80]

@@ -1,4 +1,4 @@
-"""The benchmarks of our consumers: what they count, and when; small, and on the embedded Kafka."""
+"""The counts and times of the benchmarks of our consumers, in small runs on the embedded Kafka."""
 
 from __future__ import annotations
 

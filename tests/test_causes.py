@@ -1,4 +1,4 @@
-"""Why a group rebalanced, as its leader reports it, and the times of a report: with the classes alone, no broker."""
+"""The causes of a rebalance in its leader's report, and the times of a report: with the classes alone, no broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo runs with its documented command, and its checks find what they must find."""
+"""The demo runs with its documented command, and its checks find each kind of fault."""
 
 import os
 import subprocess

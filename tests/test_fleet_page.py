@@ -1,4 +1,4 @@
-"""The page of a fleet as text: its policy, its data, and the names of strangers."""
+"""The page of a fleet as text: its policy, its data, and hostile names."""
 
 from __future__ import annotations
 

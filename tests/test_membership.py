@@ -196,7 +196,7 @@ def test_two_members_share_commit_and_leave(group: Group) -> None:
 
 
 def courses(driver: Driver) -> list[tuple[str, int, int, int]]:
-    """Of each assignment: what made the member join, the attempts, and when the join began and was answered."""
+    """For each assignment: the trigger of the join, the attempts, and the times of the join and of its answer."""
     assigned = [notice for notice in driver.of_kind("notify") if notice["kind"] == "assign"]
     return [(each["trigger"], each["attempts"], each["began_ms"], each["joined_ms"]) for each in assigned]
 

@@ -1,4 +1,4 @@
-"""A user's own assignor as its leader runs it: what it gets, what is checked, and what happens when it fails."""
+"""A user's own assignor at its leader: the group that it gets, the checks of its plan, and the fallback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from support.commanded_members import Group as CommandedGroup
 from support.logs import records_of_the_package
 from support.own import TOPICS, Cooperating, Failover, Lifted, Zoned, joined, pair, raising
 
-# ---- what it gets ---------------------------------------------------------------------------------------------------
+# ---- the group that it gets -----------------------------------------------------------------------------------------
 
 
 def test_the_leader_plans_with_the_users_code() -> None:
@@ -146,7 +146,7 @@ def test_a_group_without_a_client_is_planned_alike() -> None:
         assignor.assign({"orders": 3})  # type: ignore[arg-type]
 
 
-# ---- what it leaves out ---------------------------------------------------------------------------------------------
+# ---- partitions that it leaves out ----------------------------------------------------------------------------------
 
 
 def test_what_is_left_out_has_a_reason_and_is_never_optimal() -> None:
@@ -218,7 +218,7 @@ def test_planning_that_takes_a_third_of_the_session_is_reported(monkeypatch: pyt
     assert "session timeout of 3 s" in reports[0].warnings[0]
 
 
-# ---- what a member says of itself -----------------------------------------------------------------------------------
+# ---- the data of members --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

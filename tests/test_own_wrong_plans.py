@@ -1,4 +1,4 @@
-"""What a user's own assignor may return that is no plan: the fallback plans, and nothing wrong reaches the wire."""
+"""A user's own assignor returns a value that is no plan: the fallback plans, and no wrong plan is sent."""
 
 from __future__ import annotations
 

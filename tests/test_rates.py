@@ -1,4 +1,4 @@
-"""RateSource: rates from looks at the ends of partitions, smoothed; and the looks themselves."""
+"""RateSource: smoothed rates from readings of the end offsets; and the readings themselves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BRIEF = 0.001
 
 
 class Looks:
-    """A cluster that returns one look after the other, and then the last look again and again."""
+    """A cluster that returns one reading after the other, and then the last one again and again."""
 
     def __init__(self, *looks: Look) -> None:
         self.left = list(looks)
@@ -54,7 +54,7 @@ def test_two_looks_make_a_rate_and_later_ones_are_smoothed() -> None:
     assert isinstance(source, WeightSource)
     assert rates(source) == [100.0, 0.0]
     assert cluster.asked == [(("t",), False)] * 2
-    # One look for each further call; after a half-life the old rate counts half.
+    # One reading for each further call; after a half-life the old rate counts half.
     assert rates(source) == [50.0, 50.0]
     assert rates(source) == [25.0, 75.0]
     assert len(cluster.asked) == 4
@@ -121,7 +121,7 @@ def test_options_that_cannot_be_used(options: dict[str, Any]) -> None:
         RateSource(**options)
 
 
-# ---- looking ------
+# ---- reading ------
 
 
 class Refused(Exception):  # noqa: N818

@@ -1,4 +1,4 @@
-"""The pictures of the start page show the plans of today, and say what they show."""
+"""The pictures of the start page show the present plans, and their texts describe them."""
 
 from pathlib import Path
 from xml.etree import ElementTree

@@ -76,7 +76,7 @@ def test_no_limit_makes_a_saving_under_ten_moves_or_five_percent_worth_a_change(
 
 
 def test_a_little_more_even_is_not_worth_a_change() -> None:
-    """Nor is it worth more moves: a group that runs sticky under another name would be advised to change to sticky."""
+    """Nor is it worth more moves. Otherwise a group that runs sticky under another name would be advised to change."""
     figures = group(observed=strategy(10, score=2.0), sticky=strategy(16, score=1.0))
     found = recommend(figures)
     assert (found.strategy, found.rule, saved(figures, found)) == (KEEP, "keep", 0)

@@ -1,4 +1,4 @@
-"""What a release says of its files, and the comparison of an index with them."""
+"""The statements of a release about its files, and the comparison of the files of an index with them."""
 
 import json
 import subprocess

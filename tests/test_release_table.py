@@ -1,4 +1,4 @@
-"""The page on releases says what was built and what ran, as it was recorded."""
+"""The table on the page about releases has the recorded builds and test runs."""
 
 import subprocess
 import zipfile

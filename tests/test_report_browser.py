@@ -83,7 +83,7 @@ def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_
     }
     totals = [dataclasses.replace(each, **large, **ratio) for each in report.strategies]
     totals.append(dataclasses.replace(totals[-1], strategy="lag(scope=group, max_skew=none, keep=owners)"))
-    # The names are those of people: a name of 250 letters is shown whole, over several lines.
+    # Only the first four groups: a name of 250 letters, as of a later group, is shown whole, over several lines.
     report = dataclasses.replace(report, strategies=totals, worst=report.worst[:4], changes=report.changes[:4])
     address = Path(write(report, tmp_path)[0]).as_uri()
     browser.open(address, width=1280)

@@ -1,4 +1,4 @@
-"""Timelines of a group on one axis: the same rebalances and partitions, and each goes on where it has no rebalance."""
+"""Timelines of a group on one axis: the same rebalances and partitions; without a rebalance the owners stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation site, built and looked at in a browser, on a phone's and on a desk's width."""
+"""The documentation site in a browser, at the width of a phone and of a desktop screen."""
 
 from __future__ import annotations
 

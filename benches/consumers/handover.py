@@ -205,7 +205,7 @@ class Group:
     def __enter__(self) -> Self:
         for process in self._processes:
             process.start()
-        # Each has started its interpreter, which is no part of a join.
+        # Each process reports when its interpreter has started, since that time is no part of a join.
         for _ in self._processes:
             self._events.get(timeout=PATIENCE)
         return self
@@ -236,7 +236,7 @@ class Group:
         time.sleep(seconds)
 
     def tell(self, stops: Sequence[str], starts: int) -> float:
-        """Stops these members and starts this number of new ones; returns the time before."""
+        """Stops these members and starts this number of new ones; returns the time when it began."""
         start = time.monotonic()
         for name in stops:
             self._place_of.pop(name).send(("stop", name))

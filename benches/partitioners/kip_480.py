@@ -32,8 +32,8 @@ class Row:
         name: for `--only`.
         case: for the title of the table.
         load: of one producer; the rest is the same in all rows.
-        p99: bounds of sticky's p99 over the other's.
-        broker_cpu: a bound of the broker's processor time, likewise; None is no bound.
+        p99: bounds of sticky's p99 divided by the other partitioner's.
+        broker_cpu: an upper bound of the same ratio for the broker's processor time; None is no bound.
         before: the other partitioner, as before KIP-480: round robin, or the hash of the key for records with keys.
     """
 

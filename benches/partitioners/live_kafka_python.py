@@ -193,14 +193,14 @@ def lingering(partitions: int, producers: int = 1) -> Callable[[Options], Result
 
 
 def bursts(rate: int, burst: float, flush: bool = False, cpu: bool = False) -> Callable[[Options], Result]:
-    """Linger 0, 64 partitions, and all records of a number of seconds at a time.
+    """Linger 0 and 64 partitions. The records of each `burst` seconds are sent at once.
 
     Trogdor, with which KIP-480 was measured, sends a burst each 100 ms. At high rates such a burst fills batches with
     any partitioner. Bursts of 10 ms are those of a program that sends the records that it has just read.
     """
 
     def scenario(options: Options) -> Result:
-        # Enough bursts that p99 is not the slowest one.
+        # With fewer bursts, p99 would be the latency of the slowest one.
         load = replace(EVEN, rate=rate, burst=burst, flush=flush, seconds=150 * burst if burst >= 0.1 else 5)
         result = compare(EVERYBODY, load, 64, options)
         result.bars = [

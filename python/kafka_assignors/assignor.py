@@ -97,7 +97,7 @@ class Assignor:
             GroupTypeError: an entry that is not such a tuple.
 
         A member whose bytes cannot be read gets no partitions; the others are not affected. `Plan.faults` names it.
-        Time and memory are linear in the bytes, but for the balancing of different subscriptions.
+        Time and memory are linear in the bytes, except for the balancing of different subscriptions.
         """
         return self.plan_assignment(members, partitions, generation=generation)[0]
 

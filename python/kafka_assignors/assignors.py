@@ -263,9 +263,9 @@ class LagBasedAssignor(Assignor):
         scope: the topics over which a member's numbers and lags are added up. `"topic"`: each topic begins at 0.
             `"group"`: all topics together, all partitions in decreasing lag; so 100 topics of one partition do not all
             go to one member.
-        max_skew: how far the numbers of partitions of a topic's subscribers may be apart for the sake of lag. 0: the
-            number comes before the lag, which leaves a difference of at most one. `k`: the lag comes first, up to a
-            difference of `k`. None: only lag counts. Partitions without lag go by number first in any case.
+        max_skew: the largest difference between the numbers of partitions of a topic's subscribers that lag may cause.
+            0: the number comes before the lag, which leaves a difference of at most one. `k`: the lag comes first, up
+            to a difference of `k`. None: only lag counts. For partitions without lag the number always comes first.
         keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, unless
             moves and swaps together reduce the lag of the heaviest member by more than `threshold`. If a moved
             partition went back to its owner, some member would be heavier than the heaviest one now is; and no further

@@ -23,7 +23,7 @@ def duration_s(option: str, text: str) -> float:
     """A duration in seconds, such as `45m`, `1h30m`, `90s` or `2d`.
 
     Args:
-        option: the option that has it, for the error.
+        option: the name of the option, for the error.
         text: the duration.
 
     Raises:

@@ -333,7 +333,7 @@ class Certificate:
         optimal: whether it is proven that the plan meets every bound that its mode promises.
         limited: the search for a bound that reached the limit of steps, and why; None if none did.
         left_out: partitions that a member could have and that a [`CustomAssignor`][kafka_assignors.own.CustomAssignor]
-            gives to nobody. Such a plan is not optimal.
+            leaves without an owner. Such a plan is not optimal.
         load: of a weighted plan, the load of the most loaded member relative to its capacity; else None. Such a plan
             has no bound of the balance score, unless all weights and capacities are equal; `moved_bound` is of the
             plans whose worst load is as low, or within the tolerance.
@@ -639,7 +639,7 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """The size in bytes of the record that the broker writes for this generation of the group.
 
         By default brokers refuse more than 1,048,588 (`max.message.bytes` of `__consumer_offsets`); the group then
-        cannot form. The size is exact but for fields that a leader does not see, such as host names: it includes an
+        cannot form. The size is exact except for fields that a leader does not see, such as host names: it includes an
         allowance for them. For a plan of a `Group` it supposes members of this package that claim their partitions of
         this plan.
         """

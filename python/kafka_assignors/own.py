@@ -60,9 +60,9 @@ _TAKEN = frozenset(
     )
 )
 
-# For so many of its first plans, a leader calls `plan` a second time with the same group, and compares the two.
+# For each of its first _COMPARED plans a leader calls `plan` twice: two different results lead to a warning.
 _COMPARED = 3
-# If a call of `plan` takes longer, there is no second one.
+# The longest call of `plan`, in seconds, that is repeated for the comparison.
 _QUICK_SECONDS = 1.0
 
 

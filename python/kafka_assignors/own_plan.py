@@ -55,7 +55,7 @@ def _entries(value: object, most: int, what: str, key: str) -> Iterable[tuple[st
         name, item = entry
         if not isinstance(name, str):
             raise PlanError(f"{what} a mapping with a {type(name).__name__} as a key; give a {key}")
-        # A subclass of str may have a comparison of its own.
+        # A subclass of str may override `==` and `hash`, so the names are compared as plain strings.
         plain = str.__str__(name)
         if plain in seen:
             raise PlanError(f"{what} a mapping with {printable(plain)!r} twice")
@@ -76,7 +76,7 @@ def _numbers(value: object, group: Group, topic: str, of: str) -> list[int]:
         raise PlanError(f"{of} has a {type(value).__name__} for topic {shown!r}; give its partition numbers")
     count = group.partitions(topic)
     numbers: list[int] = []
-    # A range may be far too long for a list.
+    # The iterable may be endless, or a range too long for a list: at most `count + 1` numbers are read.
     for number in islice(iter(value), count + 1):
         if isinstance(number, bool) or not isinstance(number, SupportsIndex):
             raise PlanError(f"{of} has a {type(number).__name__} as a partition number of {shown!r}; give an integer")

@@ -1,4 +1,4 @@
-"""Text of strangers, made safe for a terminal, a log or an error's text.
+"""Text from other programs, made safe for a terminal, a log or an error's text.
 
 Other members choose the names of members, groups and topics, and brokers choose their messages. Printed unchanged, an
 escape sequence steers the terminal, a line break forges a line of a log, and a long text drowns the rest.

@@ -194,7 +194,7 @@ class ServerSideGroup:
 
     An event that the broker would refuse, or that is impossible, raises `GroupError` and changes nothing: an unknown
     member or topic, fewer partitions than before, an instance id of a member that has not left; `GroupTypeError` for
-    values of wrong types. An event costs O(partitions + subscription entries), but for the levelling of different
+    values of wrong types. An event costs O(partitions + subscription entries), except for the levelling of different
     subscriptions.
 
     >>> group = ServerSideGroup()
@@ -265,7 +265,7 @@ class ServerSideGroup:
             later: put the plan off.
 
         Returns:
-            Whether the target was planned anew: only if somebody subscribes to the topic.
+            Whether the target was planned anew: only if a member subscribes to the topic.
         """
         if isinstance(partitions, bool) or not isinstance(partitions, int):
             raise GroupTypeError(f"partitions is of type {type(partitions).__name__}; give an int")
@@ -317,7 +317,7 @@ class ServerSideGroup:
     def subscribe(
         self, member: str, topics: Collection[str] = (), *, expression: str | None = None, later: bool = False
     ) -> bool:
-        """A member subscribes to something else. Arguments and errors as for `join`. Returns whether it was planned."""
+        """Changes the subscription of a member. Arguments and errors as for `join`. Returns whether it was planned."""
         names = _names(topics)
         matcher = _matcher(expression)
         planned = self._core.subscribe(_text("member", member), names, expression, later)

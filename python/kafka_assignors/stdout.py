@@ -55,8 +55,8 @@ class _Closed(io.TextIOBase):
 def guarded() -> Iterator[None]:
     """Runs a command and flushes its output, so that an error of the last bytes is not lost.
 
-    A reader that goes away ends the process by SIGPIPE, as it ends any other process. Any other error is one sentence
-    on standard error, and exit status 2. A stream that is no file, such as that of a test, is left as it is.
+    If the reader closes the pipe, SIGPIPE ends the process, as it ends other programs. Any other error is one sentence
+    on standard error, and exit status 2. A stream that is no file, such as the stream of a test, is not replaced.
     """
     original = sys.stdout
     if original is None:
@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 
 
 def _discard(output: _Output) -> None:
-    """Empties the buffer into the null device: when the interpreter ends, it would try to write it, and complain."""
+    """Empties the buffer into the null device: the interpreter flushes it at its end, and would print an error."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, output.fileno())
     os.close(null)

@@ -92,7 +92,7 @@ class WeightedAssignor(CustomAssignor):
     Args:
         weights: topic to the weight of each partition by number, in any unit, or to one for all of them; or a
             `WeightSource` such as `RateSource`; or a function of topic names. None weighs all partitions equally. An
-            unknown weight is the mean of the known ones of its topic, or of all topics. If all are 0, partitions count.
+            unknown weight is the mean of the known ones of its topic, or of all topics. If all are 0, each is 1.
         capacity: the load that this member can take, relative to the others. It travels in the member's metadata; the
             other options count at the leader only.
         tolerance: how far the worst relative load may be above the bound, as a part of the bound, from 0 to 10.

@@ -150,7 +150,7 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The rates so far, and the look that they were computed at."""
+    """The rates so far, and the reading of the end offsets after which they were computed."""
 
     look: Look
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -159,9 +159,9 @@ class _Known:
 class RateSource:
     """Rates as weights: how many records, or bytes, producers write to each partition in a second. A `WeightSource`.
 
-    Two looks at the end offsets make a rate. The first call looks twice, `interval` seconds apart; each further call
-    looks once, and compares with the look before. Rates are smoothed: one that is older by `half_life` counts half.
-    A partition that is new, or whose offsets went back, has no rate until the next look. Thread-safe.
+    Two readings of the end offsets make a rate. The first call reads them twice, `interval` seconds apart; each further
+    call reads them once, and compares with the reading before. Rates are smoothed: one that is older by `half_life`
+    counts half. A partition that is new, or whose offsets went back, has no rate until the next reading. Thread-safe.
 
     Args:
         cluster: reads the offsets, such as `kafka_assignors.lag.ConfluentLagSource({"bootstrap.servers": …})`. Its
@@ -170,7 +170,7 @@ class RateSource:
         unit: `"records"`, or `"bytes"`: each rate times the mean size of the records in the partition's log, by
             DescribeLogDirs. Only the sources of kafka-python 3 and of aiokafka send this request, and it needs the ACL
             `Describe` on the cluster. If the sizes cannot be read, the source fails with the reason.
-        interval: in seconds; looks are at least so far apart.
+        interval: the least time between the two readings of a rate, in seconds.
         half_life: in seconds.
 
     Raises:

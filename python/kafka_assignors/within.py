@@ -1,4 +1,4 @@
-"""The sticky plan under restrictions: who may have which partitions, and how many a member may have at most.
+"""The sticky plan under restrictions: the members that may have a partition, and the most partitions of a member.
 
 >>> from kafka_assignors import Group, Member
 >>> group = Group({"gold": 2, "bulk": 4}, [Member(id, ["gold", "bulk"]) for id in ("big", "small")])
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Allowed", "Capacity", "sticky_within"]
 
 Allowed: TypeAlias = "Callable[[Member, str, int], bool] | Mapping[str | tuple[str, int], Collection[str]]"
-"""Who may have what: a function of member, topic and partition number, or a mapping of a topic, or of a topic with a
-partition number, to member ids. Every subscriber may have a partition that the mapping does not name."""
+"""The members that may have a partition: a function of member, topic and partition number, or a mapping to member ids
+whose keys are topics, or pairs of topic and partition number. Every subscriber may have a partition that the mapping
+does not name."""
 
 Capacity: TypeAlias = "Callable[[Member], int | None] | Mapping[str, int] | int"
 """The most partitions of a member: one number for all, a mapping of member id to it, or a function of the member. A
@@ -48,9 +49,9 @@ def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Cap
 
     Args:
         group: the members and the topics.
-        allowed: who may have what, besides the subscriptions; None restricts nothing. A function is called once for
+        allowed: the subscribers that may have each partition; None restricts nothing. A function is called once for
             each partition and each of its subscribers.
-        capacity: how many partitions a member may have at most; None limits nobody.
+        capacity: the most partitions of each member; None sets no limit.
 
     Raises:
         GroupError: as for every assignor.
@@ -69,7 +70,7 @@ def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Cap
 
 
 class _Sets:
-    """Sets of members, each once."""
+    """Numbers the different sets of members, so that partitions with equal sets share one."""
 
     def __init__(self) -> None:
         self.listed: list[list[str]] = []

@@ -1,3 +1,3 @@
-//! Nothing is built here: Cargo.toml says what the build dependency is for.
+//! An empty build script: Cargo.toml has the reason for the build dependency.
 
 fn main() {}

@@ -71,8 +71,8 @@ def test_a_bad_value_of_a_setting(setting: dict[Any, Any]) -> None:
 
 @pytest.mark.parametrize("given", [(), ({},), ([],), (None,), ("x",), (BASE, BASE), (BASE, 3)], ids=str)
 def test_no_settings_and_what_are_none(given: tuple[Any, ...]) -> None:
-    # The call has `**{}`: without keywords the client does not check its group. Code in Python cannot tell the two
-    # calls apart.
+    # The call has `**{}`: in a call without keywords the client does not check `group.id`. Our class in Python cannot
+    # distinguish the two calls, and always checks it.
     nothing: dict[str, Any] = {}
     theirs, ours = made(*given, **nothing)
     assert ours == theirs
@@ -122,7 +122,7 @@ def test_metadata_of_commits(any_kafka: Kafka) -> None:
 
 @pytest.mark.parametrize("subscribed", [True, False])
 def test_metadata_is_read_to_its_end_and_no_further(any_kafka: Kafka, subscribed: bool) -> None:
-    """Also that of other clients: librdkafka's bindings write a NUL after the metadata, other clients do not."""
+    """The metadata of any client: librdkafka's bindings write a NUL after it, other clients do not."""
     topic, group = any_kafka.create_topic(unique("orders"), 3), unique("group")
     settings = {"bootstrap.servers": any_kafka.bootstrap_servers, "group.id": group, "log_level": 0}
     written = ["note", "a", "x" * 7, "é" * 12]

@@ -25,7 +25,7 @@ SCRIPTS: dict[str, tuple[Callable[[Script], None], dict[str, list[Entry]]]] = {}
 
 
 def script(name: str, *, theirs: list[Entry], ours: list[Entry]) -> Callable[[Callable[[Script], None]], None]:
-    """Adds a script, with entries of each class's log. The other class's log does not have all of them."""
+    """Adds a script. The log of each class has all entries given for it; the log of the other class does not."""
 
     def keep(play: Callable[[Script], None]) -> None:
         SCRIPTS[name] = play, {"theirs": theirs, "ours": ours}

@@ -186,7 +186,7 @@ def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -
 
 
 def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(crowd: Crowd) -> None:
-    """A plain `Consumer` has no `__dict__`, unlike a subclass. It changes its class; programs see no difference."""
+    """A `Consumer` has no `__dict__`, unlike a subclass: its class is replaced instead. Programs see no difference."""
     topic, _ = topic_of(crowd, 1, 2000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:

@@ -132,7 +132,8 @@ def test_a_position_is_read_of_an_open_consumer() -> None:
 def test_closing_ends_where_librdkafka_waits_for_a_partition_that_is_gone(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
+    """librdkafka waits for the partition of a deleted topic when it closes. Our `close` ends all the same.
+
     ```
     reads kept, gone ─► subscribes to kept ─► `gone` is deleted, and a metadata answer lacks it ─► close
     ```

@@ -30,7 +30,7 @@ ZERO, ONE = ("t", 0), ("t", 1)
 
 
 class Watched:
-    """A consumer of two partitions with one leader. The test sets the clock; each look is three seconds later."""
+    """A consumer of two partitions with one leader. The test sets the clock: statistics come every three seconds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0

@@ -169,7 +169,7 @@ def test_confluents_leader_remembers(assignor: Assignor) -> None:
 
 
 def test_a_plan_that_the_group_did_not_get_is_all_that_can_be_claimed_of_its_generation() -> None:
-    """A member that joins again at once prevents the storing of the plan. It can claim anything in that generation."""
+    """A member that joins again at once prevents the storing of a plan. Only that plan's partitions can be claimed."""
     group = Confluent(CooperativeStickyAssignor())
     group.take(group.plan(group.honest()))
     honest, owned = group.honest(), group.owned

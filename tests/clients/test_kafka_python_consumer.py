@@ -1,4 +1,4 @@
-"""Our consumer on kafka-python: abilities that the client's coordinator lacks, and what its programs rely on."""
+"""Our consumer on kafka-python: abilities that the client's coordinator lacks, and behaviour that programs rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RateSource` on a live cluster, with each client's source: records and bytes that were written between two looks."""
+"""`RateSource` on a live cluster, with each client's source: records and bytes written between two readings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CLUSTERS = {"confluent": by_confluent, "kafka-python": by_kafka_python, "aiokafk
 
 
 class Between:
-    """A cluster to which records are written after each look."""
+    """A cluster to which records are written after each reading."""
 
     def __init__(self, cluster: Any, write: Callable[[], None]) -> None:
         self._cluster = cluster

@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 
 class Member:
-    """A consumer with what its callbacks reported."""
+    """A consumer that keeps the partitions from its callbacks, its records and its errors."""
 
     def __init__(self, kafka: EmbeddedKafka, subscription: Sequence[str] = ("orders",), **settings: Any) -> None:
         self.held: set[tuple[str, int]] = set()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs("frameworks")
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "traces.py"
 RECORDS = 8
-# Datadog's library neither calls home nor looks for an agent; the records carry its headers.
+# Datadog's library sends no telemetry, requests no configuration from an agent, and writes its headers into records.
 QUIET = {
     "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false",
     "DD_KAFKA_PROPAGATION_ENABLED": "true",

@@ -1,7 +1,7 @@
 """Our consumers on a real broker, under chaos: members and brokers are killed and replaced.
 
 `make check` runs one minute. `make test-long` sets ``CHAOS_SECONDS`` to ten minutes, a million records. The test with
-transactions runs half as long. ``CHAOS_SEED`` repeats the order of the blows.
+transactions runs half as long. ``CHAOS_SEED`` repeats the order of the blows (`support.chaos`).
 """
 
 from __future__ import annotations

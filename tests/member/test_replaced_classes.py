@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_it_works_as_before(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our classes call methods of the client's classes. They must not look these up by name: it now names our class."""
+    """Our classes call methods of the client's classes, and must not find these by their names, which now name ours."""
     monkeypatch.setattr(kafka, "KafkaConsumer", KafkaConsumer)
     monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", AIOKafkaConsumer)
     monkeypatch.setattr(confluent_kafka, "Consumer", Consumer)

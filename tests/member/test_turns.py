@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_a_loop_goes_on_while_its_member_leaves(embedded: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The coordinator gets the member's last requests after the loop has gone on: a blocked loop would never go on."""
+    """The member's last requests are held back until the loop has run: a blocked loop would never send them."""
     # The member waits for answers for longer than pytest lets a test run.
     monkeypatch.setattr(times, "CLOSE", 10_000.0)
     settings = {"bootstrap.servers": embedded.bootstrap_servers, "socket.timeout.ms": 300_000}

@@ -44,7 +44,7 @@ def test_members_carry_by_weight_and_capacity(
 
 @pytest.mark.parametrize("data_path", [each for each in DATA_PATHS if not each.startswith("in memory")])
 def test_a_source_without_a_cluster_reads_that_of_the_consumer(embedded: Kafka, data_path: str) -> None:
-    """No records are written: all rates are 0, and partitions count. Without a cluster the plan would warn."""
+    """No records are written: all rates are 0, so each partition weighs 1. Without a cluster the plan would warn."""
     with Readers(embedded, DATA_PATHS[data_path], WeightedAssignor(RateSource(interval=0.01))) as readers:
         topic, _ = readers.topic(4)
         for _ in range(2):

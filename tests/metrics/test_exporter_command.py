@@ -1,4 +1,4 @@
-"""`kafka-assignors exporter` as a command: bad input is one sentence, and a cluster that is down is no end."""
+"""`kafka-assignors exporter` as a command: bad input is one sentence, and a cluster that is down does not end it."""
 
 from __future__ import annotations
 

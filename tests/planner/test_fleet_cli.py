@@ -1,4 +1,4 @@
-"""`kafka-assignors fleet` on files: forms of output, order, filters, exit statuses, pages, names of strangers."""
+"""`kafka-assignors fleet` on files: forms of output, order, filters, exit statuses, pages, hostile names."""
 
 from __future__ import annotations
 

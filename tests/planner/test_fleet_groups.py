@@ -127,7 +127,7 @@ def test_a_lag_that_is_worked_off_within_a_commit_interval_is_not_behind() -> No
     ("before", "now", "ends_before", "ends_now", "stuck"),
     [
         ([50], [50], [100], [160], 1),
-        # The end offset stands still as well: nobody reads the records that wait.
+        # The end offset stands still as well: no member reads the waiting records.
         ([50], [50], [100], [100], 1),
         # The only record is one that no consumer sees, such as the mark of a transaction.
         ([99], [99], [100], [100], 0),
@@ -164,7 +164,7 @@ def test_clocks_that_run_apart_give_no_rate() -> None:
         assert found.seconds is None
         assert "the clocks differ" in found.notes[0]
         assert {(each.growth, each.stuck) for each in found.groups} == {(None, None)}
-    # One process that reads twice measures `seconds` with its monotonic clock, which nobody sets.
+    # One process that reads twice measures `seconds` with its monotonic clock, which cannot be set.
     assert fleet(Look(troubled()), troubled(), seconds=30).seconds == 30
     assert "5 s apart" in fleet(Look(troubled()), troubled(), seconds=5).notes[0]
 

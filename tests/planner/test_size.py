@@ -39,7 +39,8 @@ def sized(now: Snapshot, earlier: Snapshot, seconds: float, *strategies: str, **
 
 def test_the_fewest_members_by_hand() -> None:
     now = orders()
-    # In 10 s 5 records arrive in each of 18 partitions, and 20 are read: 9 in a second arrive, a member reads 12.
+    # In 10 s each of 18 partitions gets 5 records, and 20 of it are read: 9 a second arrive, and each of three members
+    # reads 12 a second.
     earlier = before(now, 10, arrived=5, read=20)
     found = sized(now, earlier, 2_700)
     assert (found.lag, found.arrivals, found.rate, found.rate_source) == (900, 9.0, 12.0, "measured")
@@ -48,7 +49,7 @@ def test_the_fewest_members_by_hand() -> None:
     assert found.now_seconds == 300 / (12 - 3)
     (row,) = found.strategies
     assert (row.strategy, row.members, row.seconds, row.in_use) == ("sticky", 1, 900 / (12 - 9), True)
-    # With members that start within 20 s: nine partitions of each of two have 450 records, and 4.5 more in a second.
+    # With a startup of 20 s two members are needed. Each has nine partitions with 450 records, and 4.5 more a second.
     (row,) = sized(now, earlier, 180, startup=20.0).strategies
     assert (row.members, row.seconds) == (2, 20 + (450 + 4.5 * 20) / (12 - 4.5))
     assert found.even == (1, 2, 3, 6, 9, 18)

@@ -10,7 +10,7 @@ SHADES = "░▒▓█■"
 
 
 def drawn(text: str, members: list[str]) -> list[str]:
-    """The row of each column, in order. ``nobody`` is a row, too."""
+    """The row of each column, in order. Partitions without an owner are in the row ``nobody``."""
     rows = [*members, "nobody"]
     found: list[str] = []
     for block in text.split("\n\n")[:-1]:

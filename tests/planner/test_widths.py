@@ -109,7 +109,7 @@ def test_every_table_fits(command: str, group: str, widths: tuple[int, ...], fil
     for width in widths:
         lines = shown(COMMANDS[command], path, width)
         assert max(map(cell_len, lines)) <= width
-        # A word of a cell is a word of the table without limits, or one whose middle is left out.
+        # A word of a cell is whole, as in the table without limits, or has an ellipsis in place of its middle.
         broken = [word for word in cells(lines) if word not in whole and "…" not in word]
         assert (width, broken) == (width, [])
         cut = [word for word in cells(lines) if "…" in word and word[0].isdigit()]

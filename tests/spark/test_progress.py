@@ -44,7 +44,7 @@ def test_a_terminal_gets_a_bar() -> None:
 
 
 class Running:
-    """A capture that has finished more batches at each look."""
+    """A capture whose batches the test finishes, one after the other."""
 
     topic = SourceTopic("c", "__consumer_offsets", "id", (0, 10), (60, 50))
 

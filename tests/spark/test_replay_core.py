@@ -30,7 +30,7 @@ ALL = [
 FIRST = ["sticky", "cooperative-sticky", "uniform"]
 # Together, since the first table in a process makes pyarrow load pandas.
 pytestmark = pytest.mark.xdist_group("tables")
-# The clock of the replay and its errors. They have tests of their own.
+# The columns that the comparison leaves out: the key, and the time and errors of the core, which have their own tests.
 UNLIKE = {"cluster", "group_id", "strategy", "kernel_ns", "error"}
 
 

@@ -80,7 +80,7 @@ class Part:
         self.script.log.append((self.label, *entry))
 
     def called(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls a method, and notes what it returns or raises."""
+        """Calls a method, and notes its result or its exception."""
         found = tried(lambda: getattr(self.consumer, name)(*args, **kwargs))
         self.note(name, self.script.plain(found))
         return found

@@ -179,7 +179,7 @@ class ApacheKafka(Kafka):
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A shutdown takes half a second of a processor, for data that nobody reads any more.
+        # A shutdown takes half a second of a processor, and would save data that are not read again.
         self.kill()
 
     @property

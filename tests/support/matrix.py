@@ -225,7 +225,7 @@ def main() -> int:
         failed += counts["failed"]
         print(f"{environment.name}: {counts['passed']} passed, {counts['failed']} failed", flush=True)
         if counts["failed"]:
-            # CI's machine is gone when somebody reads this: the log has to be in the output.
+            # The output must contain the log: the files of CI's machine are deleted after the run.
             log = (FOLDER / environment.name / "tests.log").read_text()
             print("\n".join(line[:500] for line in log.splitlines()[-FAILURE_LINES:]), flush=True)
         if not options.write_nothing:

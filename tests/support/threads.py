@@ -23,7 +23,7 @@ CLIENTS: tuple[Client, ...] = ("kafka-python", "aiokafka", "confluent")
 
 Partition = tuple[str, int]
 
-# Reached on a busy machine only: a test ends as soon as what it waits for is true.
+# The limit of a wait, in seconds. A wait ends as soon as its condition holds; only a busy machine reaches the limit.
 TIMEOUT = 60.0
 
 

@@ -48,7 +48,7 @@ class Autoscaler:
 
     Args:
         policy: the policy.
-        start: the time of its first look. The trigger counts as active before it, as that of a group that reads.
+        start: the time of the first poll. The cooldown begins then: the trigger counts as active until `start`.
     """
 
     def __init__(self, policy: Policy, start: int) -> None:
@@ -59,7 +59,7 @@ class Autoscaler:
         self._removed: deque[tuple[int, int]] = deque()
 
     def poll(self, now: int, replicas: int, lags: Sequence[int]) -> int:
-        """KEDA's look: the number of replicas after it."""
+        """One poll of KEDA. Returns the number of replicas after it."""
         policy = self._policy
         active = sum(lags) > policy.activation
         if active:
@@ -70,7 +70,7 @@ class Autoscaler:
         return replicas
 
     def decide(self, now: int, replicas: int, lags: Sequence[int]) -> int:
-        """The HPA's decision: the number of replicas after it. At 0 replicas it does not decide."""
+        """One decision of the HPA. Returns the number of replicas after it; 0 replicas stay 0."""
         policy = self._policy
         least = max(1, policy.least)
         if replicas == 0:
@@ -100,7 +100,7 @@ class Autoscaler:
         return min(max(replicas, min(lowest, wanted)), max(highest, wanted))
 
     def _limited(self, now: int, replicas: int, wanted: int) -> int:
-        """Within the policies of the behaviour, and within the fewest and the most replicas."""
+        """`wanted`, limited by the policies of the behaviour and by the fewest and the most replicas."""
         policy = self._policy
         if wanted > replicas:
             rules = policy.up
@@ -130,7 +130,7 @@ class Autoscaler:
     def _at_beginning(self, now: int, replicas: int, period_ms: int) -> int:
         """The replicas at the beginning of the period that ends now."""
         for events in (self._added, self._removed):
-            # No policy has a longer period than half an hour.
+            # `parse_policy` accepts periods of half an hour at most: older events are in no period.
             while events and events[0][0] <= now - 1_800_000:
                 events.popleft()
         added = sum(count for at, count in self._added if at > now - period_ms)

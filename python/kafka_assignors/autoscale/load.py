@@ -171,8 +171,9 @@ def workload(
 ) -> Workload:
     """The workload of a group, from its offsets. O(offsets log offsets).
 
-    Order and duplicates do not matter. An end that goes back is one of another topic of the same name: nothing arrives
-    in that interval. A moment that lacks the end of a partition does not count for it.
+    Order and duplicates do not matter. If the end offset of a partition goes back, its topic was deleted and created
+    again: no record counts as arrived in that interval. For a moment without the end of a partition, its arrived
+    records are interpolated.
 
     Args:
         group_id: the group.
@@ -235,7 +236,7 @@ def _arrived(times: Sequence[int], of: Mapping[int, Offsets], reset: str) -> tup
         again |= end < start
         total += max(0, end - start)
         counts[after] = total
-    # A moment without this partition lies on the line between its neighbours.
+    # For a moment without this partition's end, the count is interpolated between the moments around it.
     found: list[int] = []
     for ts in times:
         if ts in counts:
@@ -258,7 +259,7 @@ def _measured(
     seen: Mapping[Partition, Mapping[int, Offsets]],
     members: Sequence[tuple[int, int]],
 ) -> tuple[float, bool]:
-    """The records that one member reads in a second, and whether lag was waiting: otherwise it might read more."""
+    """The records that one member reads in a second, and whether lag was left: otherwise it might read more."""
     busy = idle = 0.0
     for before, after in itertools.pairwise(times):
         advance = lag_before = lag_after = 0

@@ -1,4 +1,4 @@
-"""The members of a replayed group: pods that start, leave and come back, and who owns what after each rebalance."""
+"""The members of a replayed group: pods that start, leave and come back, and the owners after each rebalance."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Interruption:
 class Members:
     """The replicas of a group, as members with one strategy.
 
-    The newest replica goes first, as a Deployment and a StatefulSet remove them. A dynamic member leaves the group when
-    it goes. A static one (KIP-345) stays a member until its session expires, and gets its partitions back if it returns
+    Scaling down ends the newest replica first, as for a Deployment and a StatefulSet. A dynamic member then leaves the
+    group. A static one (KIP-345) stays a member until its session expires, and gets its partitions back if it returns
     before; until then they have no owner. A rebalance for another cause waits until the session expires, as in Kafka.
 
     Attributes:
-        owners: the owner of each partition; one that is gone is not in `present`.
-        changed: whether the last call of `advance`, or a `scale` before it, changed who reads.
+        owners: the owner of each partition; an owner that has ended is not in `present`.
+        changed: whether the members or their partitions may have changed in the last `advance`, or a `scale` before it.
 
     Args:
         topics: topic to its number of partitions; every member subscribes to all of them.
@@ -123,7 +123,7 @@ class Members:
         while len(self._pods) > count:
             pod = self._pods.pop()
             if pod.joins is not None:
-                # It has not joined. If it is static, `_gone` may still have the pod before it, with its partitions.
+                # This pod has not joined. If it is static, `_gone` may have its predecessor, with the partitions.
                 continue
             if self._static:
                 pod.expires = now + self._session_ms
@@ -134,7 +134,7 @@ class Members:
             self._pods.append(_Pod(len(self._pods), self._new_id(), now + self._startup_ms))
 
     def advance(self, now: int) -> Interruption | None:
-        """Lets replicas join and sessions expire that are due; the rebalance that follows, if there is one."""
+        """Lets due replicas join and due sessions expire. Returns the effect of the rebalance that follows, if any."""
         self.changed, self._scaled = self._scaled, False
         for number, pod in list(self._gone.items()):
             assert pod.expires is not None

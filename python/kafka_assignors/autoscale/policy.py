@@ -13,7 +13,7 @@ The parameters of `keda`, besides those of `hpa`'s behaviour, are from the pages
 |---|---|---|
 | `lagThreshold` | none | the records of lag for each replica; KEDA's page and its source have different defaults |
 | `activationLagThreshold` | 0 | the trigger is active while the lag is more than that |
-| `pollingInterval` | 30 | seconds between two looks of KEDA, each of which decides about 0 replicas only |
+| `pollingInterval` | 30 | seconds between two polls of KEDA, which only decides on scaling to and from 0 |
 | `cooldownPeriod` | 300 | seconds without an active trigger before KEDA scales to 0 |
 | `allowIdleConsumers` | false | whether there may be more replicas than partitions |
 | `limitToPartitionsWithLag` | false | whether there may be at most as many replicas as partitions with lag |
@@ -98,7 +98,7 @@ class Policy:
         least: the fewest replicas; 0 allows KEDA to scale to 0.
         most: the most replicas.
         activation: the trigger is active while the lag is more than that.
-        polling_ms: the milliseconds between two looks of KEDA.
+        polling_ms: the milliseconds between two polls of KEDA.
         cooldown_ms: the milliseconds without an active trigger before KEDA scales to 0.
         allow_idle: whether there may be more replicas than partitions.
         limit_to_lagging: whether there may be at most as many replicas as partitions with lag.

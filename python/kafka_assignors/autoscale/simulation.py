@@ -1,10 +1,10 @@
 """The replay of one group with one policy and one strategy.
 
 Time goes in steps, of the greatest common divisor of the policy's two periods. At the beginning of a step KEDA and the
-HPA look and decide, replicas join and leave, and the group rebalances. In the step itself records arrive, and each
-member reads at most its rate, divided equally among its partitions; the part that a partition does not need goes to the
-others. All sums are of whole millionths of records and whole milliseconds: a replay has the same figures on every
-machine.
+HPA read the lag and decide if they are due, replicas join and leave, and the group rebalances. In the step itself
+records arrive, and each member reads at most its rate, divided equally among its partitions; the part that a partition
+does not need goes to the others. All sums are of whole millionths of records and whole milliseconds: a replay has the
+same figures on every machine.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _Run:
         # The records that were read in the last step and are not committed yet: they are lag for the scaler.
         self._uncommitted = [0] * count
         self._until = [0] * count
-        # When every partition has an owner again.
+        # The time from which every partition has an owner again.
         self._all_back = 0
         self._late = self._unowned_ms = self._empty_ms = self._most = 0
         deadline = -(-timing.ms("deadline") // self._step)
@@ -250,7 +250,7 @@ class _Run:
         )
 
     def _places_by_member(self, members: Members) -> list[list[int]]:
-        """The places of the partitions of each member that reads, and at last those that nobody reads."""
+        """The places of the partitions of each reading member, and in the last list those without a reading member."""
         places: dict[str, list[int]] = {member_id: [] for member_id in sorted(members.present)}
         nobody: list[int] = []
         for place, partition in enumerate(self._partitions):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LINES = ("replicas", "lag")
 _STRATEGIES = ("range", "sticky", "cooperative-sticky")
-# By default the last rates of two readings go on for so long.
+# The default of `--horizon` after two readings, in seconds.
 _HORIZON_S = 3_600.0
 
 

@@ -219,8 +219,8 @@ def _watch(
 ) -> tuple[Fleet, Look]:
     """Reads the cluster again and again, and redraws the answer; returns the last answer and its reading.
 
-    After the first answer, Ctrl-C only ends the readings, and the command goes on with the last answer. Before that,
-    Ctrl-C ends the command, as any other.
+    After the first answer, Ctrl-C only ends the readings, and the command continues with the last answer. Before the
+    first answer, Ctrl-C ends the command.
     """
     out = console(wide)
     redrawn = form is Format.TEXT and out.is_terminal

@@ -30,7 +30,7 @@ NO = 1
 BAD_INPUT = 2
 """Bad usage or input, or a cluster that cannot be read."""
 WARNINGS = 3
-"""The answer is there, and has warnings."""
+"""The answer has warnings."""
 
 
 SCHEMAS = dict.fromkeys(

@@ -168,14 +168,15 @@ class Server:
             self._wake_receiver.recv(1024)
 
     def _accept(self) -> None:
-        # A bounded number at once, so that the other connections are served as well.
+        # At most 256 connections in one turn, so that the open connections are served meanwhile.
         for _ in range(256):
             try:
                 accepted, _ = self._listener.accept()
             except BlockingIOError:
                 return
             except OSError as error:
-                # Too many open files, for example. The client still waits, so the listener stays ready: pause it.
+                # The process may have too many open files. The waiting client keeps the listener ready: without a pause
+                # the thread would spin.
                 log.warning("a connection could not be accepted: %s", error)
                 self._selector.unregister(self._listener)
                 self._accept_again = time.monotonic() + _ACCEPT_PAUSE

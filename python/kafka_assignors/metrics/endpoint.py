@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "address_of"]
 
-# After so many seconds the connection of a client is closed that sends no request, or reads no answer.
+# If a client sends no request, or reads no answer, its connection is closed after this number of seconds.
 _PATIENCE_S = 10.0
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _HOME = b"""<!doctype html><title>kafka-assignors exporter</title>
@@ -79,7 +79,7 @@ class Endpoint(ThreadingHTTPServer):
         self.server_name, self.server_port = str(host), int(port)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Prints nothing: a client that goes away is no error of the exporter."""
+        """Prints nothing: a client that closes its connection early is no error of the exporter."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
 """The groups of a cluster as Prometheus metrics, which a thread keeps up to date, and the answers to scrapes.
 
-    one thread                                      as many as there are scrapes
+    one thread                                      a thread for each scrape
     read ── describe ── text of all metrics ──►  cache  ──►  GET /metrics
 
 A scrape returns the text in the cache: it reads nothing of the cluster and waits for nothing, however many scrapes
@@ -251,7 +251,7 @@ class Exporter:
         self._up = False
         self._failures += 1
         if isinstance(error, SnapshotError):
-            # The addresses lead to another cluster now, and nothing of the old one can be compared with it.
+            # The addresses now lead to another cluster, with which earlier readings must not be compared.
             self._window, self._generations, self._last = Window(), _Generations(), None
         self._complain(str(error))
         if self._last is not None:
@@ -260,7 +260,7 @@ class Exporter:
                 self._last = None
 
     def _complain(self, text: str) -> None:
-        """Logs a problem, once until its text changes; an empty text is no problem."""
+        """Logs a problem when its text changes. An empty text is no problem; the end of a problem is logged, too."""
         if text and text != self._complaint:
             logger.warning("%s", printable(text, SENTENCE))
         elif self._complaint and not text:

@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["counter", "histogram"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that is measured of each rebalance.
+    """A quantity that is measured in each rebalance.
 
     Attributes:
         name: its name in OpenTelemetry.

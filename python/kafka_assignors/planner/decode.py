@@ -268,7 +268,8 @@ def _fits(kind: str, data: bytes) -> bool:
     return len(data) in (whole, whole - 4, whole + 2, whole - 2) and (bool(sticky.assignments) or len(data) >= 8)
 
 
-# Bytes of version 3 that older versions of a subscription lack: rack; generation; owned partitions.
+# By version of a subscription, how many bytes of an encoding in version 3 it lacks. `encode` writes version 3: version
+# 2 lacks the empty rack (2 bytes), version 1 also the generation (4), version 0 also the empty owned partitions (4).
 _LACKS = {3: 0, 2: 2, 1: 6, 0: 10}
 
 

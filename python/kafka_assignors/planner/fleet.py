@@ -67,9 +67,9 @@ _OF_RULE = {
     "least-balance-score": "uneven",
 }
 _RANK = {verdict: place for place, verdict in enumerate(VERDICTS)}
-# A lag of no more than so many seconds of arrivals is none: clients commit only every five seconds.
+# A lag of at most this many seconds of arrivals does not count: clients commit only every five seconds.
 _BEHIND_S = 10.0
-# A lag counts as growing only above this part of the arrivals: consumers read in batches.
+# A lag counts as growing only if it grows by more than this part of the arrivals: consumers read in batches.
 _BEHIND_PART = 0.05
 
 

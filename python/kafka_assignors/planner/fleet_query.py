@@ -77,7 +77,7 @@ class Condition:
     value: Any
 
     def holds(self, group: FleetGroup) -> bool:
-        """Whether the group fits. A value that is not known fits no condition but `!=`."""
+        """Whether the group meets the condition. An unknown value meets only `!=`."""
         found = FIELDS[self.field](group)
         if self.compared in ("~", "!~"):
             return (self.value.search(found) is not None) == (self.compared == "~")

@@ -1,4 +1,4 @@
-"""Where a strategy by lag gives a member more to read than any member had, and which options avoid that."""
+"""The note that a strategy by lag raises the heaviest lag of a member, with the options that avoid it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["avoiding", "of_plan", "rises"]
 
-# Options that compare with the whole group, or with the present owners, before a partition moves.
+# Options of `lag` that may avoid a heavier member: partitions stay with their owners, or all topics are added up.
 _CALMER: tuple[dict[str, Any], ...] = (
     {"keep": "owners"},
     {"scope": "group", "max_skew": None},

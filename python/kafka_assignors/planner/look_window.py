@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Window"]
 
-# Growth is computed over at least so many seconds where readings follow each other faster.
+# The least age of the earlier reading, in seconds, as soon as the first reading is that old.
 _WINDOW_S = 30.0
 
 
@@ -33,7 +33,7 @@ class Window:
         return self._base[1], round(now - self._base[0], 3)
 
     def add(self, now: float, snapshot: Snapshot) -> None:
-        """Keeps a reading if it is needed."""
+        """Keeps a reading as the earlier one, or as the next to replace it, if there is none."""
         if self._base is None:
             self._base = now, snapshot
         elif self._next is None:

@@ -17,7 +17,7 @@ def deadline_ms(option: str, text: str, now_ms: int) -> int:
     """A deadline in milliseconds since 1970.
 
     Args:
-        option: the option that has it, for the error.
+        option: the name of the option, for the error.
         text: a time of the day such as `18:00`, the next one in the local time zone, or in UTC with a `Z`; a date with
             a time, such as `2026-01-31T18:00`; or a duration from now on, such as `45m`.
         now_ms: now.

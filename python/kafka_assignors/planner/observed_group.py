@@ -93,7 +93,7 @@ class ObservedGroup:
 
     @property
     def strategy_in_use(self) -> str | None:
-        """The name of the strategy that its members use; None if the broker assigns, or nobody ever joined."""
+        """The name of the strategy that its members use; None if the broker assigns, or no member ever joined."""
         return None if self.by_broker or not self.group.assignor else self.group.assignor
 
     @property

@@ -34,7 +34,7 @@ def goes_by_ids(assignor: Assignor) -> bool:
 
 
 def places(others: int, most: int = _MOST_PLACES) -> list[int]:
-    """Places among so many others, from before the first to behind the last: all, or `most` of them, evenly spread.
+    """Places of an id among `others` ids, from 0 (first) to `others` (last): all of them, or `most`, evenly spread.
 
     >>> places(3), places(100, 3)
     ([0, 1, 2, 3], [0, 50, 100])

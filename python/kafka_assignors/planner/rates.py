@@ -33,7 +33,7 @@ def rates_between(earlier: Snapshot, later: Snapshot) -> Rates:
     found: Rates = {}
     for name, topic in later.topics.items():
         before = earlier.topics.get(name)
-        # A topic of another id is another topic.
+        # A topic with another id was created again, and its offsets began again.
         known = before is not None and (before.id is None or topic.id is None or before.id == topic.id)
         first = before.end or () if before is not None and known else ()
         last = topic.end or ()

@@ -135,7 +135,7 @@ def switch(observed: ObservedGroup, assignor: ServerSideName, broker: str) -> Sw
 def _moved(
     before: Mapping[Partition, str], group: ServerSideGroup, labels: Mapping[str, str], made: list[int]
 ) -> dict[Partition, str]:
-    """The present owners; appends to `made` the number of partitions whose owner changed."""
+    """The owners in the target of `group`; appends to `made` the number of partitions whose owner changed."""
     after = {
         (topic, number): labels.get(member, member)
         for member, topics in group.target.items()

@@ -62,7 +62,7 @@ class AutoscaledGroup:
     """A group of the page.
 
     Attributes:
-        cluster: its cluster; empty if that goes without saying.
+        cluster: its cluster; if empty, the page does not name one.
         group_id: its id.
         since: the first moment, in milliseconds since 1970.
         until: the last one.
@@ -110,7 +110,7 @@ class _Drawn:
 
 
 def autoscale_page(page: AutoscalePage) -> str:
-    """The page: HTML without scripts that needs no network. Names of strangers are escaped.
+    """The page: HTML without scripts that needs no network. All names are escaped.
 
     Raises:
         MissingDependencyError: jinja2 or matplotlib is not installed.

@@ -1,7 +1,7 @@
 """A fleet of groups as one HTML page that needs no network: a table to sort and search, and each group's map.
 
-The only script is the page's own; the page's policy names its hash, so that a browser runs no other. Names of strangers
-are data of this script and texts of the page, never markup.
+The only script is the page's own; the page's policy names its hash, so that a browser runs no other. Names of groups,
+members and topics are data of this script and texts of the page, never markup.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _paint_owners(
             if step[partition] >= 0:
                 cells[row, at] = palette[step[partition]]
     axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
-    # By column, the rows with a gap before it; and runs of cells with one owner.
+    # `gaps`: by column, the rows in which the owner changes at this column. `runs`: neighbouring cells with one owner.
     gaps: dict[int, list[int]] = {}
     runs: list[tuple[int, int, int, int]] = []
     for row, partition in enumerate(rows):

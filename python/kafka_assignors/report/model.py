@@ -1,6 +1,6 @@
 """The contents of a report as plain values. `Report.to_json` has its figures; the page shows the same.
 
-All counts are of partitions, members, groups and rebalances; times are milliseconds since 1970 (UTC), lags records.
+All counts are of partitions, members, groups and rebalances; times are milliseconds since 1970 (UTC), lags are records.
 A strategy has its text as its name, such as `sticky(mode=fair)`; the real assignments are `observed`.
 """
 
@@ -68,7 +68,7 @@ class StrategyTotals:
         kernel_seconds: the computing time of the assignor.
         recommended: for how many groups it is recommended.
         load_ratio_mean: of a weighted strategy, the load of the heaviest member (`Plan.worst_load`) divided by a lower
-            bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
+            bound of it (`Plan.load_bound`), averaged over the rebalances; 1 is the least possible. None for others.
         load_ratio_max: the largest of these.
     """
 
@@ -109,16 +109,16 @@ class StrategyFigures:
         rebalances: how many.
         moved: the partitions that had an owner and changed it.
         moved_needed: of these, the least that a best balanced plan had to move too.
-        spread: the most minus the fewest partitions of a member, in the mean.
-        balance_score: KIP-54's, in the mean.
-        lag_skew: the heaviest member's lag divided by the mean, in the mean of the rebalances.
+        spread: the most minus the fewest partitions of a member, on average over the rebalances.
+        balance_score: KIP-54's, on average.
+        lag_skew: the heaviest member's lag divided by the mean of the members, on average.
         max_lag: the largest lag of a member at any rebalance.
         copartition_violations: partition numbers whose topics have different owners, summed.
         error: why the strategy failed; the other figures do not count then.
         assigned: the partitions handed out, summed over the rebalances.
         unassigned: the subscribed partitions without an owner, summed likewise.
         load_ratio_mean: of a weighted strategy, the load of the heaviest member (`Plan.worst_load`) divided by a lower
-            bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
+            bound of it (`Plan.load_bound`), averaged over the rebalances; 1 is the least possible. None for others.
         load_ratio_max: the largest of these.
     """
 

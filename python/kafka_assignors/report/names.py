@@ -1,4 +1,4 @@
-"""Short forms of names that strangers chose."""
+"""Short forms of the names of members, groups and topics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The report as one HTML page that needs no network; and the same figures as JSON.
 
 The only script is the page's own, which draws the folded sections; the page's policy names its hash, so that a browser
-runs no other. Names of strangers are data of this script and texts of the page, never markup.
+runs no other. Names of groups, members and topics are data of this script and texts of the page, never markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_libraries", "files", "local_folder", "page", "write"]
 
-# A table of lags has no more rows than a person reads.
+# The most rows of a table of lags: the members with the most lag are enough for a reader.
 _LAG_ROWS = 12
 # A scheme has two letters at least: a single letter is a drive of Windows.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -57,7 +57,7 @@ class _Shown:
 def page(report: Report, json_name: str = "report.json") -> str:
     """The page.
 
-    Strangers choose the names of groups, topics and members. All of them are escaped, invisible characters too.
+    Other programs choose the names of groups, topics and members. All of them are escaped, invisible characters too.
 
     Args:
         report: the report.
@@ -214,7 +214,7 @@ def _pictures(report: Report) -> Mapping[str, Picture]:
 
 
 def _lines(report: Report) -> list[str]:
-    """The strategies of four lines, which people can distinguish: `observed`, the fewest moves, the most, and `range`.
+    """The strategies in the picture over time, four at most: `observed`, the fewest moves, the most, and `range`.
 
     Only a strategy that assigns about as many partitions as any other counts as the one with the fewest moves.
     """
@@ -278,7 +278,7 @@ def _number(value: int) -> str:
 
 
 def _figure(value: float) -> str:
-    """A figure with the digits that matter."""
+    """A whole number or a figure from 1,000 on without decimals, any other with three significant digits."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -34,7 +34,7 @@ __all__ = ["KEEP", "Limits", "recommend", "saved", "today"]
 _PREFERRED = ("cooperative-sticky", "sticky", "range", "roundrobin", "lag", "cooperative-sticky-join", "sticky-join")
 # The broker's assignors, which no member can choose: they serve for comparison. A KIP-848 group runs one of them.
 _OF_BROKER = {"uniform": "uniform", "range": "server-side-range"}
-# A change for fewer moves must save this many, and this part of today's.
+# A change for fewer moves must save at least _LEAST_SAVED moves, and more than _LEAST_SHARE_SAVED of today's moves.
 _LEAST_SAVED = 10
 _LEAST_SHARE_SAVED = 0.05
 # A change for evenness must reduce the mean difference between fullest and emptiest member by so many partitions.

@@ -68,7 +68,7 @@ def _without(element: Element, shared: Element) -> None:
 
 
 def _words(root: Element) -> Iterator[tuple[Element, int, str, tuple[str, ...]]]:
-    """The groups of a word or a letter: the parent, the index, and a key that is equal for equal groups."""
+    """The groups of a word or a letter: parent, index, transform, and a key that is equal for equal groups."""
     for parent in root.iter():
         for at, child in enumerate(parent):
             match = _PLACED.fullmatch(child.get("transform", "")) if child.tag == "g" else None
@@ -122,7 +122,7 @@ def _shorten(element: Element) -> None:
 
 def _rounded(match: re.Match[str]) -> str:
     value = float(match[0])
-    # A number below one is a scale, perhaps of large coordinates.
+    # A number below one may be a scale of large coordinates: four digits keep their error small.
     text = f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 

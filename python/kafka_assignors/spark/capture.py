@@ -92,10 +92,12 @@ def capture(
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if ledger.finished(batch_id):
-            # Its tables are complete. A repetition might read fewer records, since the topic may have been compacted.
+            # The tables of this batch are complete. To write them again could lose records: the topic may have been
+            # compacted meanwhile.
             return
         known = names() if callable(names) else names
-        # A task for each partition of the topic costs more than its reading. The order within a partition stays.
+        # Fewer tasks than partitions: a task costs more than the reading of a partition. `coalesce` keeps the order
+        # within a partition.
         wide = decode_wide(batch.coalesce(parallelism), names=known, clients=clients, keep_bytes=keep_bytes)
         ledger.finish(batch_id, _write(wide, name, ledger.path, batch_id))
 
@@ -175,7 +177,7 @@ class Capture:
         self._stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits for the end of a capture without `every`, or of one that is stopped or fails.
+        """Waits until the capture ends: it is stopped, it fails, or without `every` it has read the present records.
 
         Args:
             timeout: how many seconds to wait; None waits without limit.
@@ -227,7 +229,7 @@ class Capture:
             except Exception as error:
                 idle.set_exception(error)
 
-        # A thread of an executor would keep the interpreter from ending.
+        # A daemon thread: at its end the interpreter would wait for a thread of an executor.
         threading.Thread(target=wait, name="capture is idle", daemon=True).start()
         return idle
 

@@ -39,8 +39,7 @@ def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
     """Membership events with topics for the members that subscribe to a regular expression (KIP-848).
 
     The broker writes the record of the matching topics after the record of the member. Each later record of matching
-    topics becomes an event `subscribe` of the member.
-    Other events stay unchanged.
+    topics becomes an event `subscribe` of the member. Other events stay unchanged.
 
     Args:
         events: `membership_events`.

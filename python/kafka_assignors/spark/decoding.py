@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
 
-# The records of a batch. As many of the largest records (`message.max.bytes`, 1 MiB by default) fit in a buffer of
-# 1 GiB, the largest size to which Arrow's Java doubles a buffer.
+# The records of a batch. Even if each has the largest default size (`message.max.bytes`, 1 MiB), the batch fits in a
+# buffer of 1 GiB, the largest size to which Arrow's Java doubles a buffer.
 _RECORDS = 1_000
 # Batches are joined up to this number of rows, or of bytes, for one call of the core: a call costs much for each batch,
 # because the rows have many columns, and little for each row.
 _GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
 
-# The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`): those of commits, which most
-# records are, and a list with one struct of all others, which is null for commits.
+# The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`). Most records are commits: their
+# columns come first, and all other columns are in a list with one struct, which is null for commits.
 _WIDE = (
     "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, topic string, "
     "topic_id string, partition int, committed bigint, leader_epoch int"

@@ -321,7 +321,7 @@ class SynthGroup:
         options = self.options
         swing = members * random.uniform(0.2, 0.6)
         phase = random.uniform(0, 2 * math.pi)
-        # At some of these times the number stays the same: half as many again are drawn.
+        # More times than `budget`, by half: at some of them the number of members stays the same.
         times = np.sort(random.integers(options.start + MINUTE, options.end, budget + budget // 2))
         present = members
         for ts in times.tolist():

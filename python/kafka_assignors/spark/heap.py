@@ -97,7 +97,7 @@ def _setting(name: str) -> str:
 
 
 def _conf(name: str) -> str | None:
-    """A setting of the session, as Python remembers it; after its end a setting of the JVM's command line."""
+    """A setting of the session, from its copy in Python; if that lacks the setting, from the JVM's command line."""
     try:
         from pyspark import SparkContext
     except ImportError:

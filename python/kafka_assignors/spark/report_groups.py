@@ -241,7 +241,7 @@ def _tuples(frame: DataFrame) -> Iterator[Any]:
 
 
 def _in_parts(frame: DataFrame, groups: int) -> Iterator[Any]:
-    """The rows as tuples, as many at a time as about 40 groups have."""
+    """The rows as tuples, about those of 40 groups at a time."""
     import pyspark.sql.functions as f
     from pyspark import StorageLevel
 

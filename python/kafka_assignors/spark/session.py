@@ -172,8 +172,8 @@ def _sized(master: str) -> dict[str, object]:
         # Most of the pipeline's data goes to Python workers and back. A Unix domain socket is faster for it than TCP.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
         "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
-        # Arrow's Java checks the bounds of each value that it reads, and once more whether it is null, which Spark has
-        # asked before. The values are written by pyarrow and the core, and checked there.
+        # By default Arrow's Java checks the bounds of each value that it reads, and repeats Spark's check for null.
+        # pyarrow and the core write these values, and have checked them.
         "spark.driver.extraJavaOptions": (
             "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
         ),

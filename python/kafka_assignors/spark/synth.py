@@ -131,7 +131,7 @@ def _batch(
             return pyarrow.repeat(cluster, total) if field.name == "cluster" else pyarrow.nulls(total, field.type)
         if isinstance(given[0], np.ndarray):
             values = np.concatenate(given)
-            # A commit that is not there is -1.
+            # -1 stands for a missing commit, which is null in the table.
             return pyarrow.array(values, field.type, mask=values < 0 if field.name == "committed" else None)
         if isinstance(given[0], list):
             return pyarrow.array(list(chain.from_iterable(given)), field.type)  # type: ignore[arg-type]

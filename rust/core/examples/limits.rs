@@ -70,7 +70,7 @@ impl Case {
     }
 }
 
-/// Numbers that look random, the same on every machine.
+/// Pseudorandom numbers, the same on every machine.
 struct Random(u64);
 
 impl Random {

@@ -44,7 +44,7 @@ const FIELDS: [(&str, u32, u32); 13] = [
     ("width", 1, 5_000),
     ("racks", 0, 30),
     ("replicas", 1, 4),
-    // Nobody's, random, the first subscriber's, few members', all of a window's end, contested, half of them.
+    // No claims, random, the first subscriber's, few members', all of a window's end, contested, half of them.
     ("claims", 0, 6),
     ("owners", 1, 100),
     ("lags", 0, 3),

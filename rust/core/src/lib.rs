@@ -1,4 +1,4 @@
-//! Who gets which partition of a Kafka consumer group.
+//! Assigns the partitions of a Kafka consumer group to its members.
 //!
 //! The crate is pure: it does no I/O, reads no clock and draws no random number. Names become dense ids once, at the edge
 //! ([`planning::group`]); behind it there are only ids and flat arrays.

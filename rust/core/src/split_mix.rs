@@ -1,6 +1,6 @@
-//! Numbers that look random and follow from a seed.
+//! Pseudorandom numbers from a seed.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): a bijection of a counter. One seed gives no number twice before it has given 2^64.
+/// SplitMix64 (Steele, Lea, Flood 2014): a bijection of a counter. The first 2^64 numbers of a seed are all different.
 #[derive(Debug, Clone)]
 pub struct SplitMix64(u64);
 

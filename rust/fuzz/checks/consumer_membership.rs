@@ -1,5 +1,5 @@
-//! A member of the consumer protocol (KIP-848) with arbitrary brokers and an arbitrary application: no sequence of events makes it
-//! panic, send on a closed connection, ask too often, or name an epoch from the past.
+//! A member of the consumer protocol (KIP-848) with arbitrary brokers and an arbitrary application: no sequence of events makes
+//! it panic, send on a closed connection, send heartbeats too often, or name an earlier epoch.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ struct Host {
     ticket: u64,
     fatal: u32,
     closed: u32,
-    /// When the latest heartbeats were sent.
+    /// The times of the latest heartbeats.
     beats: VecDeque<u64>,
     epoch: i32,
 }
@@ -155,7 +155,7 @@ impl Host {
     }
 }
 
-/// Each step is a byte for the event, a byte for its object, a byte for the length, and so many bytes of data.
+/// Each step is a byte for the event, a byte for its object, a byte for the length, and that many bytes of data.
 pub(crate) fn check(bytes: &[u8]) {
     let (&kind, mut rest) = bytes.split_first().unwrap_or((&0, &[]));
     let config = ConsumerConfig {

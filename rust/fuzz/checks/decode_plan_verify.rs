@@ -1,7 +1,7 @@
 //! A whole rebalance from arbitrary bytes: for any metadata, each member gets an assignment, and the plan passes the
 //! verification.
 //!
-//! The input: a byte for the strategy; then blocks of one length byte and so many bytes. The first block's bytes are
+//! The input: a byte for the strategy; then blocks of one length byte and that many bytes. The first block's bytes are
 //! partition counts (modulo 16) and, in their high bit, whether the topic has racks; each further block is one member.
 
 use kafka_assignors_core::planning::budget::Limit;

@@ -75,7 +75,7 @@ impl Host {
     }
 }
 
-/// Each step is a byte for the event, a byte for its object, a byte for the length, and so many bytes of data.
+/// Each step is a byte for the event, a byte for its object, a byte for the length, and that many bytes of data.
 pub(crate) fn check(bytes: &[u8]) {
     let assignor = |name: &str, cooperative| Assignor {
         name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! A rebalance for the gate to count, three times over: `gate STRATEGY FILE`.
 //!
-//! The file is a group as `benches/race/points.py` writes it. The instructions of [`counted`] are what callgrind collects;
-//! allocations are counted here and printed as JSON.
+//! The file is a group as `benches/race/points.py` writes it. Callgrind collects the instructions of [`counted`]; this program
+//! counts its allocations and prints them as JSON.
 
 use std::hint::black_box;
 use std::process::ExitCode;

@@ -40,7 +40,7 @@ impl Member {
         let given = entry.get_item(0)?;
         let mut id = text(&given, &|| what("the member id"))?;
         if !given.is_exact_instance_of::<PyString>() {
-            // It becomes a key of the result, and a subclass may hash and compare as it likes.
+            // The id becomes a key of the result, and a subclass of `str` may override hash and comparison.
             id = PyString::new(entry.py(), &id).try_into()?;
         }
         let metadata = metadata.extract().map_err(|_| wrong_type(&what("the metadata"), &metadata, "bytes"))?;
@@ -141,7 +141,7 @@ pub(crate) fn codec_floor<'py>(
     to_dict(py, &members, &joined.order, assignments)
 }
 
-/// Takes the same arguments and gives each member its own metadata, without the core: the cost of Python's objects alone.
+/// Takes the same arguments and returns each member's own metadata, without the core: the cost of Python's objects alone.
 #[cfg(feature = "bench")]
 pub(crate) fn boundary_floor<'py>(
     py: Python<'py>,

@@ -79,7 +79,7 @@ impl Plan {
         HandedOut { generation, written, group: &self.group, outcome: &self.outcome }
     }
 
-    /// Plans a group, letting other Python threads run meanwhile.
+    /// Plans a group. Other Python threads run meanwhile.
     pub(crate) fn solve(py: Python<'_>, mut group: Group, strategy: Strategy, forming: Option<i32>) -> PyResult<Self> {
         interruptible(py, None, |limit| {
             let start = Instant::now();
@@ -323,7 +323,7 @@ impl Plan {
             .collect()
     }
 
-    /// Which search of the strategy ended early, and why; None if none did.
+    /// The search of the strategy that ended early, and the cause; None without such a search.
     #[getter]
     fn limited(&self) -> Option<String> {
         self.outcome.limited.map(|limited| limited.to_string())

@@ -16,7 +16,7 @@ HEARTBEAT_MS = 200
 
 
 class Reader(ABC):
-    """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised.
+    """One consumer. `events` are the listener's calls, `read` the records, `errors` the reported or raised errors.
 
     `tells_of_idleness` is whether the consumer reports an error after the member has left because the application did
     not poll. `hears_of_all` is whether its listener is called in each eager rebalance.
@@ -58,7 +58,7 @@ class Reader(ABC):
     def seek(self, partition: Partition, offset: int) -> None: ...
     @abstractmethod
     def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
-        """Commits, by default what was read. Returns the partitions that were committed."""
+        """Commits offsets, by default those after the read records. Returns the committed partitions."""
 
     @abstractmethod
     def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]: ...

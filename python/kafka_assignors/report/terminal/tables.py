@@ -55,7 +55,7 @@ def table(
     least: Sequence[str] = (),
     extra: Sequence[str] = (),
 ) -> FittedTable:
-    """A table; its cells are aligned right and made printable, since strangers choose the names in them.
+    """A table; its cells are aligned right and made printable, since other programs choose the names in them.
 
     Args:
         title: the title above it.

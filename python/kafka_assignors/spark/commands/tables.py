@@ -37,7 +37,7 @@ Into = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a table is.
+    """The place of a table: a folder, or a name in a catalog.
 
     Attributes:
         at: the folder, or the name in a catalog.

@@ -15,10 +15,10 @@ use regex::bytes::{Regex, RegexBuilder};
 use std::marker::PhantomData;
 use thiserror::Error;
 
-/// The longest name of a topic. Counts of repetitions are cut off beyond it: no name is long enough to show the difference.
+/// The longest name of a topic. Larger counts of repetitions are all equivalent, since no name is longer, and are cut off.
 const LONGEST_NAME: u32 = 249;
 
-/// How deep groups may be nested: the compiler recurses.
+/// The largest depth of nested groups: the compiler recurses.
 const DEEPEST: u32 = 200;
 
 /// The limits of an application's own expression: an alternation of tens of thousands of names fits.

@@ -10,7 +10,7 @@ pub(super) type Bounds = (u32, Option<u32>);
 /// The part that a following repetition applies to.
 struct Atom {
     start: usize,
-    /// Where the repeated part ends, and how often it is repeated, if it is.
+    /// The end of the repeated part and its bounds; `None` without a repetition.
     repeated: Option<(usize, Bounds)>,
 }
 
@@ -18,7 +18,7 @@ struct Atom {
 pub(super) struct Output {
     text: String,
     atom: Option<Atom>,
-    /// Where the open groups begin.
+    /// The starts of the open groups.
     groups: Vec<usize>,
     /// The number of groups put around repetitions that are repeated again. It is limited, as the compiler recurses into them.
     wraps: u32,

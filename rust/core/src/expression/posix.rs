@@ -137,7 +137,7 @@ impl Parser<Posix> {
         Ok((least, most))
     }
 
-    /// A number, if there is one, and the comma or brace behind it; None where anything else is behind it.
+    /// An optional number, and the comma or brace after it; `None` if another token follows.
     fn number(&mut self) -> Option<(Option<u32>, Token)> {
         let mut number: Option<u32> = None;
         loop {

@@ -51,7 +51,7 @@ impl Parser<Re2> {
         Ok(())
     }
 
-    /// Reads `wanted`, if it comes next. Returns whether it came.
+    /// Reads `wanted` if the unread text begins with it. Returns whether it does.
     fn take(&mut self, wanted: &str) -> bool {
         let wanted: Vec<char> = wanted.chars().collect();
         let found = self.text[self.at..].starts_with(&wanted);
@@ -70,7 +70,7 @@ impl Parser<Re2> {
         self.output.repeat((least, most), start)
     }
 
-    /// The bounds in braces, after the opening one: `n}`, `n,}` or `n,m}`. None for anything else, which stays unread.
+    /// The bounds in braces, after the opening one: `n}`, `n,}` or `n,m}`. `None` for any other text, which stays unread.
     fn count(&mut self) -> Option<Bounds> {
         let start = self.at;
         let found = self.bounds();
@@ -121,7 +121,7 @@ impl Parser<Re2> {
         if is_known && self.take(":") {
             self.output.open(&format!("(?{}:", distinct(&flags)), start)
         } else if is_known && self.take(")") {
-            // RE2 takes `(?)`, which sets nothing; the engine below refuses it.
+            // RE2 accepts `(?)`, which sets no flag; the `regex` crate refuses it.
             let set = if flags.is_empty() { "(?:)".to_owned() } else { format!("(?{})", distinct(&flags)) };
             self.output.unrepeatable(&set);
             Ok(())
@@ -160,7 +160,7 @@ impl Parser<Re2> {
         self.output.raw(text);
     }
 
-    /// `\d`, `\pL` and their like, after the backslash; None for anything else.
+    /// A class such as `\d` or `\pL`, after the backslash; `None` for any other escape.
     fn class_escape(&mut self, start: usize) -> Result<Option<(Class, bool)>, ExpressionError> {
         let Some(letter) = self.peek() else { return Ok(None) };
         let class = match letter.to_ascii_lowercase() {

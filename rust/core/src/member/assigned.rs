@@ -26,7 +26,7 @@ pub(super) struct Unchecked {
     bytes: Vec<u8>,
     /// Only Metadata requested at this time or later decides which partitions exist.
     since: u64,
-    /// From this time on the known topics decide, however old they are.
+    /// From this time on the known topics decide, regardless of their age.
     deadline: u64,
 }
 
@@ -116,7 +116,7 @@ impl Membership {
             self.attempt.backoff.succeeded();
         } else {
             // Either the subscription has changed since the plan was made (a static member came back with another one), or the
-            // leader is wrong. A JoinGroup with metadata that the coordinator knows would bring the same plan.
+            // leader is wrong. After a JoinGroup with unchanged metadata the coordinator would send the same plan.
             self.network.warn(format!("the assignment has topics that are not subscribed to: {}", foreign.join(", ")));
             self.change_metadata();
             self.want_rejoin(Trigger::Asked, "the assignment does not fit the subscription");
@@ -171,7 +171,7 @@ impl Membership {
         true
     }
 
-    /// Whether partitions were left out a short time ago, so that the topics are asked for more often.
+    /// Whether Metadata is requested more often, because partitions were left out a short time ago.
     pub(super) fn asks_for_missing(&self) -> bool {
         let missing = &self.generation.missing;
         !missing.least.is_empty() && self.network.now < missing.ask_often_until
@@ -187,7 +187,7 @@ impl Membership {
         }
     }
 
-    /// The assigned partitions, and the topics in the plan that are not subscribed to.
+    /// The assigned partitions, and the topics of the plan to which the member does not subscribe.
     fn read_assignment(&self, bytes: &[u8]) -> Result<(Partitions, Vec<String>), String> {
         let read = Assignment::read(bytes).map_err(|error| error.to_string())?;
         let wanted = self.subscription.as_ref();

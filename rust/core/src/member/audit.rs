@@ -1,8 +1,9 @@
 //! The audit of a static member that comes back, as a new process or because its application polls again.
 //!
-//! The coordinator gives such a member its old assignment without a rebalance, a leader too (KIP-814). If the subscription or a
-//! topic has grown since, no member owns the new partitions, and no member notices. So after its first assignment a static member
-//! that was in no generation asks with DescribeGroups whether each partition that it knows has an owner.
+//! The coordinator gives such a member its old assignment without a rebalance, even if the member is the leader (KIP-814). If the
+//! subscription or a topic has grown since, the new partitions have no owner, and no member notices that. So a static member that
+//! was in no generation sends DescribeGroups after its first assignment. The answer shows whether each known partition has an
+//! owner.
 
 use super::connections::Broken;
 use super::course::Trigger;
@@ -14,7 +15,7 @@ use crate::protocol::group_admin::{DescribeGroupsRequest, DescribeGroupsResponse
 use crate::protocol::{RequestHeader, read_response};
 use std::collections::HashSet;
 
-/// How far the audit is.
+/// The state of the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audit {
     /// The audit begins after the next assignment.
@@ -28,7 +29,7 @@ pub(super) enum Audit {
 }
 
 impl Membership {
-    /// Whether the topics must be asked for: they may have grown since the member went away.
+    /// Whether the member must request Metadata: the topics may have grown while the member was away.
     pub(super) fn audit_needs_topics(&self) -> bool {
         let wanted = self.subscription.as_ref().filter(|_| self.generation.audit == Audit::Wanted);
         matches!(self.generation.phase, Phase::Stable)
@@ -44,7 +45,7 @@ impl Membership {
             return false;
         }
         if self.generation.rejoin.is_some() {
-            // The rebalance brings a plan that fits.
+            // The member joins again anyway, and the next plan covers all partitions.
             self.generation.audit = Audit::Over;
             return true;
         }

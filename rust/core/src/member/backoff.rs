@@ -1,4 +1,4 @@
-//! How long to wait before trying again: exponential, with jitter.
+//! The wait before the next attempt: exponential, with jitter.
 
 use crate::split_mix::SplitMix64;
 
@@ -16,7 +16,7 @@ impl Jitter {
     }
 }
 
-/// Failures in a row, and when to try again.
+/// The number of failures in a row, and the earliest time of the next attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     least_ms: u64,
@@ -30,7 +30,7 @@ impl Backoff {
         Self { least_ms, most_ms, failures: 0, not_before: 0 }
     }
 
-    /// A failure: the next try waits twice as long as the last, give or take a fifth.
+    /// Counts a failure: the next wait is twice as long as the last one, plus or minus at most a fifth.
     pub(super) fn failed(&mut self, now: u64, jitter: &mut Jitter) {
         let wait = self.least_ms.saturating_mul(1 << self.failures.min(20)).min(self.most_ms);
         let wait = wait - wait / 5 + jitter.below(2 * (wait / 5) + 1);
@@ -38,7 +38,7 @@ impl Backoff {
         self.not_before = self.not_before.max(now.saturating_add(wait.max(1)));
     }
 
-    /// A failure after which the first repetition comes at once. The waits begin with the second failure in a row.
+    /// Counts a failure. After the first one in a row the next attempt follows at once, after each later one it waits.
     pub(super) fn failed_once_free(&mut self, now: u64, jitter: &mut Jitter) {
         if self.failures == 0 {
             self.failures = 1;

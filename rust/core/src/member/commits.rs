@@ -21,7 +21,8 @@ pub(super) struct Commit {
     pub(super) deadline: u64,
     pub(super) done: Vec<(String, i32, ErrorCode)>,
     pub(super) dropped: Vec<(String, i32)>,
-    /// Whether the application has the result already. A commit in flight is then waited for, but never sent again.
+    /// Whether the application already has the result. If the commit is in flight, the member waits for its answer, and never
+    /// sends it again.
     pub(super) answered: bool,
 }
 
@@ -66,7 +67,7 @@ impl Commit {
     }
 }
 
-/// What the broker's answer means for one offset of a commit.
+/// The meaning of the broker's answer for one offset of a commit.
 pub(super) enum Verdict {
     /// The offset is committed again, because of this error.
     Again(ErrorCode),
@@ -221,11 +222,12 @@ impl Membership {
         self.commits.take_in(commit, self.failed || self.closed, &mut self.network.actions);
     }
 
-    /// The error that refuses every waiting commit, if the member may commit nothing now.
+    /// The error for every waiting commit; `None` if the member may commit now.
     fn commits_refused(&self) -> Option<ErrorCode> {
-        // A consumer with assigned partitions commits outside any generation.
+        // A consumer without a subscription assigns its partitions itself, and commits outside any generation.
         self.subscription.as_ref()?;
-        // A commit waits for the end of the rebalance, and the rebalance would wait for the callback that waits for the commit.
+        // Without this error there is a deadlock: the commit waits for the end of the rebalance, the rebalance for the callback,
+        // and the callback for the commit.
         if self.generation.rejoining && (self.notice.is_some() || self.departure.is_some()) {
             return Some(ErrorCode::REBALANCE_IN_PROGRESS);
         }
@@ -250,7 +252,7 @@ impl Membership {
         // taking its assignment.
         progress |=
             self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
-        // Before the application has taken its assignment, it is not known which of the released partitions came back.
+        // Before the application has taken its assignment, the member does not know which released partitions it has again.
         if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.network.now) {
             return progress;
         }
@@ -293,7 +295,7 @@ impl Membership {
             group_id: self.config.group_id.clone(),
             generation_id: self.generation.id,
             member_id: self.member_id.clone(),
-            // Outside a generation the broker would look for a member with this instance id, and find none.
+            // Outside a generation the broker would find no static member with this instance id, and refuse the commit.
             group_instance_id: self.config.group_instance_id.clone().filter(|_| self.generation.id >= 0),
             topics: topics.into_iter().map(topic).collect(),
             ..Default::default()

@@ -18,14 +18,14 @@ pub struct Assignor {
     pub name: String,
     /// Whether its plans may be applied in two rebalances. Such an assignor supports the eager protocol too, as in Kafka.
     pub cooperative: bool,
-    /// Whether it decides by generation numbers which of two members owns a partition. Then its plans need no check for
+    /// Whether the generation of the claims decides which of two members owns a partition. Then a plan needs no check for
     /// partitions that are still owned. True for `cooperative-sticky`.
     pub settles_claims: bool,
     /// Whether its plans depend on racks. A leader then plans again when replicas move between racks.
     pub uses_racks: bool,
 }
 
-/// What to do when the brokers' own assignor serves the group (KIP-848).
+/// The reaction of a member whose group the broker's own assignor serves (KIP-848).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Converted {
     /// Fail.
@@ -70,7 +70,7 @@ pub struct Config {
     pub backoff_ms: u64,
     /// `retry.backoff.max.ms`.
     pub max_backoff_ms: u64,
-    /// What to do in a group that the brokers' own assignor serves.
+    /// The reaction to a group that the broker's own assignor serves.
     pub converted: Converted,
     /// The seed for the jitter of back-offs, the only randomness of a member.
     pub seed: u64,

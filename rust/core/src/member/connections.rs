@@ -47,7 +47,7 @@ pub(super) struct Connection {
     state: State,
     pending: VecDeque<Pending>,
     muted_until: u64,
-    /// Whether it is closed as soon as nothing is unanswered on it.
+    /// Whether the connection is closed as soon as all its requests are answered.
     pub(super) retiring: bool,
 }
 
@@ -82,7 +82,7 @@ impl Connection {
         (version >= least.max(theirs_least)).then_some(version)
     }
 
-    /// Sends nothing for the time that the broker asks for (KIP-219: the client waits), but for `most` at the longest.
+    /// Sends no request for the broker's throttle time (KIP-219: the client must wait), at most for `most`.
     pub(super) fn throttle(&mut self, now: u64, throttle_time_ms: i32, most: u64) {
         let wait = u64::try_from(throttle_time_ms).unwrap_or(0).min(most);
         self.muted_until = self.muted_until.max(now + wait);
@@ -98,7 +98,7 @@ impl Connection {
         self.pending.iter()
     }
 
-    /// When the handshake or the oldest request has taken too long.
+    /// The time at which the handshake, or the first of the requests, times out.
     pub(super) fn deadline(&self) -> Option<u64> {
         match self.state {
             State::Connecting { deadline } => Some(deadline),
@@ -158,7 +158,7 @@ impl Connections {
         self.iter().find(|(_, connection)| connection.role == role)
     }
 
-    /// The frame of a request, with its length. The request waits for its answer from now on.
+    /// The frame of a request, with its length. From now on the request counts as unanswered.
     pub(super) fn ask<B: Body>(
         &mut self,
         conn: u64,

@@ -1,7 +1,7 @@
-//! The course of a rebalance, for the member's report of it: when it began, how many times the member asked to join, and the
-//! cause as far as the member can tell.
+//! The course of a rebalance, for the member's report: its beginning, the number of JoinGroup requests, and its cause as far as
+//! the member knows it.
 
-/// Why the member joined, as far as the member can tell: most causes are known to the leader alone.
+/// The cause of a join, as far as the member knows it: only the leader knows most causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trigger {
     /// The coordinator has answered that the group rebalances.
@@ -19,7 +19,7 @@ pub enum Trigger {
     Topics,
     /// A static leader has come back, and the group keeps its plan (KIP-814).
     LeaderReturned,
-    /// The host wants it, or the plan did not fit the topics.
+    /// The host requested a rebalance, or the plan did not fit the topics.
     Asked,
 }
 
@@ -44,14 +44,14 @@ impl Trigger {
 /// as one if only the last gives the member an assignment. All times are those of the member's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Course {
-    /// Since when the member has wanted to join; `None` if no rebalance is under way.
+    /// The time since which the member has wanted to join; `None` without a running rebalance.
     pub began_at: Option<u64>,
-    /// When the coordinator answered the member's JoinGroup request: by then every member had given up the partitions that it
-    /// must not own while it joins.
+    /// The time of the answer to the member's JoinGroup. By then every member had given up the partitions that it must not own
+    /// while it joins.
     pub joined_at: Option<u64>,
-    /// How many JoinGroup requests were sent (KIP-848: heartbeats that join), without the one that only asks for a member id.
+    /// The number of JoinGroup requests (KIP-848: heartbeats that join), without the request that only obtains a member id.
     pub attempts: u32,
-    /// What made the member join.
+    /// The cause of the join.
     pub trigger: Trigger,
 }
 

@@ -1,4 +1,4 @@
-//! Where the brokers are, which of them coordinates the group, and when to look for it.
+//! The addresses of the brokers, the group's coordinator, and the times of the next searches for them.
 
 use super::backoff::{Backoff, Jitter};
 use crate::protocol::ErrorCode;
@@ -15,7 +15,7 @@ pub(super) struct Address {
     pub(super) port: i32,
 }
 
-/// The brokers, the coordinator, and when to look for either.
+/// The brokers, the coordinator, and the back-offs of the searches for them.
 #[derive(Debug)]
 pub(super) struct Discovery {
     pub(super) coordinator: Option<Address>,
@@ -24,7 +24,7 @@ pub(super) struct Discovery {
     pub(super) offsets_not_before: u64,
     /// As Metadata last named them.
     brokers: Vec<Address>,
-    /// Which of the brokers comes next.
+    /// The number of the next broker to ask, modulo the number of named brokers and bootstrap servers.
     turn: usize,
     /// Whether Metadata must be asked for again because its brokers may be gone.
     pub(super) brokers_stale: bool,

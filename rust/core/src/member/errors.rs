@@ -7,7 +7,7 @@ use super::{Leaves, Membership};
 use crate::protocol::ErrorCode;
 
 impl Membership {
-    /// The group has gone on without this member: other members may own its partitions already.
+    /// The group has continued without this member: other members may already own its partitions.
     pub(super) fn expelled(&mut self, leaves: Leaves, why: &str) {
         self.network.warn(format!("out of generation {}: {why}", self.generation.id));
         self.leave_generation(leaves);
@@ -30,7 +30,7 @@ impl Membership {
         self.network.actions.push(Action::Fatal { code, message: message.to_owned() });
     }
 
-    /// After a failure the application still has to give its partitions up.
+    /// After a failure the application must still give its partitions up.
     pub(super) fn drive_failure(&mut self) -> Progress {
         let owes = self.failed && self.departure.is_none() && self.notice.is_none() && !self.ownership.is_empty();
         if owes {

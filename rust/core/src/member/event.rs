@@ -45,7 +45,7 @@ pub struct CommitOffset {
     pub offset: i64,
     /// The leader epoch of the last record read, or -1.
     pub leader_epoch: i32,
-    /// Anything the application wants to remember.
+    /// The application's metadata of the commit.
     pub metadata: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub struct FetchedOffset {
     pub leader_epoch: i32,
     /// As committed.
     pub metadata: Option<String>,
-    /// Success or why not.
+    /// `NONE`, or the error.
     pub code: ErrorCode,
 }
 
@@ -93,7 +93,7 @@ pub enum Event {
         /// The whole frame, without its length. The host bounds the length: the member keeps memory in proportion to it.
         frame: Vec<u8>,
     },
-    /// Only time has passed.
+    /// The time has advanced, and no other event has happened.
     Tick,
     /// The application polled.
     Poll,
@@ -105,8 +105,8 @@ pub enum Event {
         /// Whether the names come from expressions, so that all topics of the cluster matter.
         all_topics: bool,
     },
-    /// The topics that a subscription by expressions stands for now, as an answer to [`Action::Topics`]. Without a change
-    /// nothing happens.
+    /// The topics that match a subscription by expressions now, as an answer to [`Action::Topics`]. An unchanged list has no
+    /// effect.
     Matched {
         /// All names, including those subscribed to by name.
         topics: Vec<String>,
@@ -115,41 +115,42 @@ pub enum Event {
     Unsubscribe,
     /// A [`Notice`] has been carried out.
     Done {
-        /// Of the notice.
+        /// The ticket of the notice.
         ticket: u64,
-        /// For [`NoticeKind::Prepare`]: each assignor's metadata, in the order of the config's list. Else empty.
+        /// For [`NoticeKind::Prepare`]: each assignor's metadata, in the order of
+        /// [`Config::assignors`](super::Config::assignors). Otherwise empty.
         protocols: Vec<(String, Vec<u8>)>,
     },
     /// The plan that [`Action::Plan`] asked for.
     Planned {
-        /// Of the action.
+        /// The ticket of the action.
         ticket: u64,
         /// Each member's assignment.
         assignments: Vec<(String, Vec<u8>)>,
     },
     /// The assignor failed.
     PlanFailed {
-        /// Of the action.
+        /// The ticket of the action.
         ticket: u64,
         /// The assignor's message.
         message: String,
     },
     /// Offsets to commit.
     Commit {
-        /// The caller's, repeated in [`Action::CommitDone`].
+        /// The caller's number of the commit, repeated in [`Action::CommitDone`].
         id: u64,
-        /// What to commit.
+        /// The offsets.
         offsets: Vec<CommitOffset>,
-        /// For how long to try.
+        /// The time limit of all attempts.
         timeout_ms: u64,
     },
-    /// Committed offsets wanted.
+    /// A request for committed offsets.
     FetchOffsets {
-        /// The caller's, repeated in [`Action::OffsetsFetched`].
+        /// The caller's number of the fetch, repeated in [`Action::OffsetsFetched`].
         id: u64,
-        /// Of which partitions.
+        /// The partitions.
         partitions: Partitions,
-        /// For how long to try.
+        /// The time limit of all attempts.
         timeout_ms: u64,
     },
     /// The members of the group in this process. Their heartbeats are spread over the interval, and the first that learns of a
@@ -166,14 +167,14 @@ pub enum Event {
         /// As in the action.
         generation: i32,
     },
-    /// The host wants a rebalance, since the lags have changed, for example.
+    /// The host requests a rebalance, for example because the lags have changed.
     Rejoin {
-        /// For the broker.
+        /// The reason in JoinGroup (KIP-800).
         reason: String,
     },
     /// The application closes.
     Close {
-        /// How long it may take in all.
+        /// The time limit for all steps.
         timeout_ms: u64,
     },
 }
@@ -214,7 +215,7 @@ pub struct Notice {
     pub assignment: Vec<u8>,
     /// The topics subscribed to.
     pub topics: Vec<String>,
-    /// For [`NoticeKind::Assign`]: how the rebalance went.
+    /// For [`NoticeKind::Assign`]: the course of the rebalance.
     pub course: Course,
 }
 
@@ -249,7 +250,7 @@ pub enum Level {
     Warning,
 }
 
-/// What the host must do, in this order.
+/// An action for the host. The host carries the actions out in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Open a connection, with its handshakes, and answer [`Event::Connected`] or [`Event::Disconnected`].
@@ -281,7 +282,7 @@ pub enum Action {
     },
     /// All topics of the cluster: match the expressions, and answer [`Event::Matched`].
     Topics {
-        /// Name, and whether it belongs to Kafka itself.
+        /// The name of each topic, and whether it is an internal topic of Kafka.
         topics: Vec<(String, bool)>,
     },
     /// For the application's thread.
@@ -304,7 +305,7 @@ pub enum Action {
     CommitDone {
         /// The `id` of the event.
         id: u64,
-        /// Success, or why none of it was committed.
+        /// `NONE`, or the error of the whole commit.
         code: ErrorCode,
         /// Each partition's own result, where the broker gave one.
         partitions: Vec<(String, i32, ErrorCode)>,
@@ -315,7 +316,7 @@ pub enum Action {
     OffsetsFetched {
         /// The `id` of the event.
         id: u64,
-        /// Success, or why there is nothing.
+        /// `NONE`, or the error of the whole fetch.
         code: ErrorCode,
         /// The offsets.
         offsets: Vec<FetchedOffset>,
@@ -333,7 +334,7 @@ pub enum Action {
     },
     /// The brokers' own assignor serves the group (KIP-848). Comes once each time the group is converted.
     ConvertedByBroker {
-        /// What happened and what to do.
+        /// The cause and the remedy.
         message: String,
     },
     /// To be raised in the application's thread; the member carries on.
@@ -342,14 +343,14 @@ pub enum Action {
         code: ErrorCode,
         /// The subscribed topic that the error is about, if it is about one.
         topic: Option<String>,
-        /// What happened and what to do.
+        /// The cause and the remedy.
         message: String,
     },
     /// To be raised in the application's thread; the member is out of the group for good.
     Fatal {
         /// Kafka's code.
         code: ErrorCode,
-        /// What happened and what to do.
+        /// The cause and the remedy.
         message: String,
     },
     /// For the log.

@@ -206,7 +206,7 @@ impl Membership {
     }
 }
 
-/// Whether the same request may succeed later: a transaction has ended by then, or a coordinator has loaded the group.
+/// Whether the same request may succeed later, after the end of a transaction or once the coordinator has loaded the group.
 pub(super) fn is_retriable(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -1,4 +1,4 @@
-//! Heartbeats: they renew the session, and their answers say that the group rebalances.
+//! Heartbeats: they renew the session, and their answers report a rebalance.
 
 use super::config::Config;
 use super::connections::{Broken, Pending};
@@ -9,8 +9,8 @@ use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 
-/// The least time between the heartbeats of two neighbours. A shorter time would wake every process more often and hardly make a
-/// rebalance known sooner.
+/// The least time between the heartbeats of two neighbours. With a shorter time every process would wake more often, and would
+/// learn of a rebalance hardly sooner.
 const CLOSEST_MS: u64 = 100;
 
 /// The part of the heartbeat interval at whose end this member sends its heartbeat. The members of one process (neighbours) share
@@ -46,11 +46,11 @@ impl Turn {
     }
 }
 
-/// When the next heartbeat of a generation is due.
+/// The schedule of a generation's heartbeats.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeat {
     next_at: u64,
-    /// Where the first interval of the generation begins.
+    /// The start of the generation's first interval.
     origin: u64,
     /// A neighbour has learnt that the group rebalances, so a heartbeat is due now.
     urgent: bool,
@@ -79,8 +79,8 @@ impl Heartbeat {
 }
 
 impl Membership {
-    /// When a heartbeat is due: in a generation, also during callbacks and while the member plans. None is due while JoinGroup or
-    /// SyncGroup is unanswered: the broker would serve the heartbeat after them, and the session does not end meanwhile.
+    /// The time at which a heartbeat is due: in a generation, also during callbacks and while the member plans. None is due while
+    /// JoinGroup or SyncGroup is unanswered: the broker serves a heartbeat only after them, and does not end the session before.
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let parked = matches!(self.generation.phase, Phase::Joining | Phase::Syncing(_));
         let lives = self.generation.id >= 0 && !parked && !self.failed && !self.liveness.expired;
@@ -168,7 +168,7 @@ impl Membership {
         self.want_rejoin(Trigger::Group, "the group rebalances");
     }
 
-    /// A neighbour's hint, which may be late: a heartbeat is sent now, unless the member already knows of the rebalance.
+    /// Takes a neighbour's hint, which may be late: sends a heartbeat now, unless the member already knows of the rebalance.
     pub(super) fn on_group_rebalances(&mut self, generation: i32) {
         let known = self.generation.heartbeat.rebalances || self.generation.rejoin.is_some();
         if generation == self.generation.id && !known && self.heartbeat_due().is_some() {

@@ -1,4 +1,4 @@
-//! JoinGroup: when the member joins, with which metadata, and what follows from the answer.
+//! JoinGroup: its time, its metadata, and the effects of its answer.
 
 use super::backoff::Backoff;
 use super::connections::{Broken, Pending};
@@ -16,17 +16,17 @@ pub(super) const CONSUMER: &str = "consumer";
 /// The longest reason that brokers keep.
 const LONGEST_REASON: usize = 255;
 
-/// The attempt to join: from the wish to JoinGroup.
+/// The attempt to join, from the first trigger to JoinGroup.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) backoff: Backoff,
-    /// Since when the member has wanted to join.
+    /// The time since which the member has wanted to join.
     pub(super) wanted_at: Option<u64>,
     /// The assignors' metadata, once the application has written it.
     pub(super) prepared: Option<Vec<(String, Vec<u8>)>>,
-    /// Until when JoinGroup waits for the commits that the application asked for while it prepared.
+    /// The time until which JoinGroup waits for the commits that the application requested while it prepared.
     pub(super) commits_until: u64,
-    /// When the last JoinGroup was sent.
+    /// The time of the last JoinGroup.
     pub(super) sent_at: u64,
     /// The epoch of the subscription that the last JoinGroup was for.
     pub(super) subscription_epoch: Option<u64>,
@@ -50,7 +50,7 @@ impl Attempt {
 }
 
 impl Membership {
-    /// Has a Stable member join again.
+    /// Makes a Stable member join again.
     pub(super) fn want_rejoin(&mut self, trigger: Trigger, reason: &str) {
         if matches!(self.generation.phase, Phase::Stable) && self.generation.rejoin.is_none() {
             let mut end = reason.len().min(LONGEST_REASON);
@@ -62,7 +62,7 @@ impl Membership {
         }
     }
 
-    /// The host wants a rebalance. A follower's JoinGroup with unchanged metadata would cause none.
+    /// The host requests a rebalance. A follower's JoinGroup with unchanged metadata would cause none.
     pub(super) fn on_rejoin_wanted(&mut self, reason: &str) {
         if matches!(self.generation.phase, Phase::Stable) {
             self.change_metadata();
@@ -93,14 +93,14 @@ impl Membership {
         }
         let progress = self.attempt.wanted_at.is_none();
         let wanted_at = *self.attempt.wanted_at.get_or_insert(self.network.now);
-        // If the course has not begun by now, no other trigger made the member join.
+        // If the course has not begun yet, the join has no other trigger.
         self.course.begin(self.network.now, Trigger::Joined);
         if self.notice.is_some() {
             return progress;
         }
         let lost = self.is_lost();
         if self.attempt.prepared.is_none() || lost {
-            // Lost partitions are given up at once. Otherwise the metadata needs the present topics.
+            // Lost partitions are given up at once. Otherwise the member waits for the present topics, which the metadata needs.
             if !lost && !self.matches_the_topics_since(wanted_at) {
                 return progress;
             }
@@ -110,7 +110,7 @@ impl Membership {
         if !self.attempt.backoff.ready(self.network.now) {
             return progress;
         }
-        // Commits that the callbacks asked for belong to the old generation. After JoinGroup the coordinator refuses them.
+        // The commits of the callbacks belong to the old generation. After JoinGroup the coordinator refuses them.
         let old = self.generation.id >= 0 && !self.generation.rejoining;
         if old && !self.commits.is_idle() && self.network.now < self.attempt.commits_until {
             return progress;
@@ -120,7 +120,7 @@ impl Membership {
         true
     }
 
-    /// Whether the cluster's topics were asked for at `wanted_at` or later. True for a subscription without expressions: only
+    /// Whether the cluster's topics were requested at `wanted_at` or later. True for a subscription without expressions: only
     /// expressions are matched against the cluster's topics.
     fn matches_the_topics_since(&self, wanted_at: u64) -> bool {
         let all_topics = self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics);
@@ -190,13 +190,13 @@ impl Membership {
         }
     }
 
-    /// Has the member join again after a back-off, under its member id.
+    /// Makes the member join again after a back-off, with its member id.
     pub(super) fn join_again(&mut self) {
         self.generation.phase = Phase::Unjoined;
         self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
     }
 
-    /// Has the member join again at once, as the protocol asks for; from the second time in a row on, after a back-off.
+    /// Makes the member join again at once, as the protocol requires; from the second time in a row on, after a back-off.
     pub(super) fn join_again_at_once(&mut self) {
         self.generation.phase = Phase::Unjoined;
         self.attempt.backoff.failed_once_free(self.network.now, &mut self.network.jitter);

@@ -15,19 +15,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug)]
 pub(super) struct Planning {
     members: Vec<PlanMember>,
-    /// The topics that all of them subscribe to.
+    /// The union of the topics to which these members subscribe.
     pub(super) names: BTreeSet<String>,
-    /// The topics must have been asked for at this time or later.
+    /// The topics must have been requested at this time or later.
     pub(super) since: u64,
     joined_at: u64,
-    /// Of [`Action::Plan`]; `None` before it.
+    /// The ticket of [`Action::Plan`]; `None` before this action.
     ticket: Option<u64>,
 }
 
 /// The topics whose change makes the leader plan again.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// The topics that all members subscribe to.
+    /// The union of the topics to which the members subscribe.
     pub(super) names: BTreeSet<String>,
     /// The topics with which the plan was made. If the plan is an old one: `None`, until the topics are known.
     pub(super) shapes: Option<BTreeMap<String, TopicShape>>,
@@ -83,7 +83,7 @@ impl Membership {
         self.generation.watched = Some(Watched { names, shapes, with_racks, verify_since });
     }
 
-    /// Asks for the plan once the topics are known.
+    /// Requests the plan from the host once the topics are known.
     pub(super) fn drive_plan(&mut self) -> Progress {
         let Phase::Planning(planning) = &mut self.generation.phase else { return false };
         if planning.ticket.is_some() || !self.cluster.covers(&planning.names, planning.since) {
@@ -95,7 +95,7 @@ impl Membership {
         let topics = plan_topics(&shapes);
         let members = planning.members.clone();
         let names = planning.names.clone();
-        // Topics that were asked for while JoinGroup was parked may have changed before its answer. They are asked for once more.
+        // Topics that were requested while JoinGroup was parked may have changed before its answer. They are requested once more.
         let joined_at = planning.joined_at;
         let verify = self.cluster.asked_at.filter(|&at| at < joined_at).map(|_| joined_at);
         self.watch(names, Some(shapes), verify);
@@ -150,8 +150,8 @@ impl Membership {
         }
     }
 
-    /// There is no plan, and the members wait for one. The leader joins again and plans once more after a back-off. If that never
-    /// succeeds, the rebalance timeout makes another member the leader.
+    /// The assignor made no plan, and the members wait for one. After a back-off the leader joins again and plans once more. If
+    /// that never succeeds, another member becomes the leader after the rebalance timeout.
     fn plan_failed(&mut self, message: &str) {
         let protocol = &self.generation.protocol;
         let message = format!("assignor '{protocol}' made no plan for group '{}': {message}", self.config.group_id);

@@ -17,7 +17,7 @@ pub(super) struct PendingLeave {
     sent: bool,
 }
 
-/// An `unsubscribe` or `close` of the application, under way.
+/// An `unsubscribe` or `close` of the application that has not ended.
 #[derive(Debug, Clone)]
 pub(super) struct Departure {
     /// Whether the member is closed, rather than only without a subscription.
@@ -69,7 +69,7 @@ impl Membership {
         }
     }
 
-    /// Until when a departure waits for the answers to JoinGroup and SyncGroup.
+    /// The time until which a departure waits for the answers to JoinGroup and SyncGroup.
     pub(super) fn departure_rejoins_until(&self) -> Option<u64> {
         let departure = self.departure.as_ref().filter(|departure| !departure.released && self.is_rejoining())?;
         Some(departure.rejoins_until)
@@ -112,8 +112,8 @@ impl Membership {
         true
     }
 
-    /// Has the application give its partitions up, even after the deadline: the application waits in `unsubscribe` or `close` for
-    /// its callbacks.
+    /// Makes the application give its partitions up, even after the deadline: the application waits in `unsubscribe` or `close`
+    /// for its callbacks.
     fn release_for_departure(&mut self) -> Progress {
         if self.notice.is_some() {
             return false;
@@ -128,7 +128,7 @@ impl Membership {
         true
     }
 
-    /// Has LeaveGroup sent. Static members send none: the coordinator keeps their place for a session.
+    /// Schedules LeaveGroup. Static members send none: the coordinator keeps their place for a session.
     pub(super) fn want_leave_group(&mut self, reason: &str, deadline: u64) {
         if self.config.is_static() || self.member_id.is_empty() || self.failed {
             return;
@@ -156,7 +156,7 @@ impl Membership {
         true
     }
 
-    /// Whatever the broker answers, the member has left.
+    /// Takes the answer to LeaveGroup. The member has left, regardless of the answer.
     pub(super) fn on_leave(&mut self, header: &RequestHeader, frame: &[u8]) -> Result<(), Broken> {
         let response: LeaveGroupResponse = read_response(header, frame)?;
         self.leave_group = None;
@@ -183,8 +183,8 @@ impl Membership {
         }
     }
 
-    /// Gives up a JoinGroup or SyncGroup that is unanswered, with its connection: the answer would come too late, and until
-    /// then the broker would serve no other request of that connection.
+    /// Closes the connection with an unanswered JoinGroup or SyncGroup: the answer would come too late, and before it the broker
+    /// would serve no other request of that connection.
     pub(super) fn stop_waiting(&mut self, reason: &str) {
         let waits =
             |connection: &Connection| connection.awaits(ApiKey::JoinGroup) || connection.awaits(ApiKey::SyncGroup);

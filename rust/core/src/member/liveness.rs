@@ -5,11 +5,11 @@ use super::event::Action;
 use super::network::NetworkClient;
 use super::{Leaves, Membership, Phase, Progress};
 
-/// When the application last polled.
+/// The time of the application's last poll.
 #[derive(Debug)]
 pub(super) struct Liveness {
     last_poll: u64,
-    /// Set when the interval is over, until the application polls again.
+    /// Set from the end of the interval until the application polls again.
     pub(super) expired: bool,
 }
 
@@ -23,12 +23,12 @@ impl Liveness {
         self.expired = false;
     }
 
-    /// When the interval is over.
+    /// The end of the interval.
     pub(super) fn end(&self, interval_ms: u64) -> u64 {
         self.last_poll + interval_ms + 1
     }
 
-    /// The interval is over.
+    /// Marks the interval as over, and reports that to the application.
     pub(super) fn expire(&mut self, interval_ms: u64, network: &mut NetworkClient) {
         self.expired = true;
         network.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));

@@ -44,7 +44,7 @@ pub(super) trait Machine: Sized + 'static {
     /// Whether one of these requests is sent on the connection of the group.
     fn needs_group(&self) -> bool;
 
-    /// Acts on an event that has changed the state, and returns what the host must do.
+    /// Acts on an event that has changed the state, and returns the actions for the host.
     fn drive(&mut self) -> Vec<Action> {
         self.run_steps();
         std::mem::take(&mut self.network().actions)
@@ -98,7 +98,7 @@ pub(super) trait Machine: Sized + 'static {
         asked == SendOutcome::Sent
     }
 
-    /// Closes the connections whose time is over, and those to a former coordinator once nothing is unanswered on them.
+    /// Closes the connections that have timed out, and those to a former coordinator once all their requests are answered.
     fn drive_connections(&mut self) -> Progress {
         const REASON: &str = "no answer in time";
         let late = self.network().late();
@@ -127,7 +127,7 @@ pub(super) trait Machine: Sized + 'static {
         }
     }
 
-    /// The coordinator must be looked for again.
+    /// Starts a new search for the coordinator.
     fn coordinator_lost(&mut self, reason: &str) {
         if let Some(group) = self.network().coordinator_lost(reason) {
             self.interrupted(&group);

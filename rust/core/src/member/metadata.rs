@@ -22,9 +22,9 @@ pub(super) struct TopicShape {
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) topics: BTreeMap<String, TopicShape>,
-    /// Topics that were asked for and that the broker refuses. Each is reported once.
+    /// Requested topics that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
-    /// When the request of the last answer was sent.
+    /// The time of the request whose answer came last.
     pub(super) asked_at: Option<u64>,
     /// Whether the last answer contains all topics.
     pub(super) of_all: bool,
@@ -37,7 +37,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Takes an answer. A topic that it does not name does not exist, or is not wanted any more. Returns the topics that the
+    /// Takes an answer. A topic that is missing in it does not exist, or is no longer requested. Returns the topics that the
     /// broker refuses, each once.
     pub(super) fn update(
         &mut self,
@@ -80,7 +80,7 @@ impl Cluster {
         news
     }
 
-    /// Whether the last answer covers all these topics and was asked for at `since` or later.
+    /// Whether the last answer covers all these topics and was requested at `since` or later.
     pub(super) fn covers(&self, names: &BTreeSet<String>, since: u64) -> bool {
         self.asked_at.is_some_and(|at| at >= since) && (self.of_all || names.is_subset(&self.covered))
     }
@@ -175,7 +175,7 @@ pub(super) fn plan_topics(shapes: &BTreeMap<String, TopicShape>) -> Vec<PlanTopi
     shapes.iter().map(topic).collect()
 }
 
-/// Whether a leader has to plan again.
+/// Whether a leader must plan again.
 pub(super) fn differs(
     planned: &BTreeMap<String, TopicShape>,
     now: &BTreeMap<String, TopicShape>,

@@ -1,7 +1,7 @@
 //! A member of a consumer group as a sans-I/O state machine: `(now, event) -> actions`.
 //!
 //! There is no socket, clock, thread or randomness inside. The host (a thread with sockets, or a simulation) hands in
-//! [`Event`]s with the time in milliseconds and carries out the [`Action`]s in their order. When nothing happens, the host calls
+//! [`Event`]s with the time in milliseconds and carries out the [`Action`]s in their order. Without an event, the host calls
 //! again at [`Membership::next_deadline`].
 //!
 //! # How it decides
@@ -29,7 +29,7 @@
 //!   coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer commit overtakes
 //!   it.
 //! - Each repetition waits for a back-off, except the one that the protocol asks for.
-//! - What an answer makes the member keep is bounded by the bytes of its frame, which the host bounds.
+//! - The memory that the member keeps of an answer is bounded by the bytes of its frame, and the host bounds those.
 
 mod answers;
 mod assigned;
@@ -84,10 +84,10 @@ use ownership::OwnedPartitions;
 use session::Session;
 use std::collections::BTreeSet;
 
-/// How far the member is on its way into a generation.
+/// The phases of a member on the way into a generation.
 #[derive(Debug)]
 enum Phase {
-    /// The member is in no generation, or in one that it has to leave.
+    /// The member is in no generation, or in one that it must leave.
     Unjoined,
     /// JoinGroup is unanswered.
     Joining,
@@ -143,7 +143,7 @@ impl Default for Generation {
     }
 }
 
-/// How much the member leaves with its generation.
+/// The parts of the membership that the member leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     /// The generation: the member joins again under its member id.
@@ -154,7 +154,7 @@ enum Leaves {
     Group,
 }
 
-/// How far the member is, for hosts that show it.
+/// The stages of a member, for hosts that show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The member is in no generation.
@@ -214,7 +214,7 @@ pub struct Membership {
     member_id: String,
     generation: Generation,
     attempt: Attempt,
-    /// The rebalance that is under way.
+    /// The course of the running rebalance.
     course: Course,
     /// Member id and generation of the newest generation that the member was in.
     fencing: Option<(String, i32)>,
@@ -270,7 +270,7 @@ impl Membership {
         })
     }
 
-    /// Takes an event and returns what the host must do about it, in this order.
+    /// Takes an event. Returns the actions for the host, in the order in which it must carry them out.
     pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
         self.network.advance(now);
         match event {
@@ -295,7 +295,7 @@ impl Membership {
         self.drive()
     }
 
-    /// When to call again if nothing happens; `None` when only an event can change anything.
+    /// The time of the next call if no event comes before; `None` if only an event can cause an action.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         if self.closed {
@@ -318,7 +318,7 @@ impl Membership {
         self.network.earliest(single.into_iter().chain(self.commits.deadlines()).chain(self.fetches.deadlines()))
     }
 
-    /// How far the member is.
+    /// The stage of the member.
     #[must_use]
     pub fn stage(&self) -> Stage {
         match self.generation.phase {
@@ -351,7 +351,7 @@ impl Membership {
         self.subscription.is_some()
     }
 
-    /// How the member gives partitions up: the highest protocol that all its assignors support.
+    /// The protocol by which the member gives partitions up: the highest one that all its assignors support.
     #[must_use]
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
         self.config.rebalance_protocol()

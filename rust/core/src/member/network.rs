@@ -1,8 +1,8 @@
 //! The network side of a member, the same for both group protocols: connections, requests, the search for the coordinator, and
 //! the actions that the host must carry out.
 //!
-//! Nothing here depends on the state of a group. A method that takes a connection away returns it, because the requests on it
-//! stay unanswered and the member has to act on that ([`Machine`](super::machine::Machine)).
+//! Nothing here depends on the state of a group. A method that removes a connection returns it: its requests stay unanswered,
+//! and the member must act on that ([`Machine`](super::machine::Machine)).
 
 use super::backoff::{Backoff, Jitter};
 use super::config::NetworkConfig;
@@ -31,7 +31,7 @@ pub(super) struct NetworkClient {
     /// The latest time seen.
     pub(super) now: u64,
     pub(super) jitter: Jitter,
-    /// What the host must do, in this order.
+    /// The actions for the host, in this order.
     pub(super) actions: Vec<Action>,
     pub(super) connections: Connections,
     pub(super) discovery: Discovery,
@@ -101,7 +101,7 @@ impl NetworkClient {
         self.connections.get(conn)?.version(api, most)
     }
 
-    /// When a request that is sent now has taken too long.
+    /// The deadline of a request that is sent now.
     pub(super) fn request_deadline(&self) -> u64 {
         self.now + self.config.request_timeout_ms
     }
@@ -122,7 +122,7 @@ impl NetworkClient {
         }
     }
 
-    /// The connections whose time is over.
+    /// The connections that have timed out.
     pub(super) fn late(&self) -> Vec<u64> {
         self.connections.which(|connection| connection.deadline().is_some_and(|deadline| deadline <= self.now))
     }
@@ -143,7 +143,7 @@ impl NetworkClient {
         !over.is_empty()
     }
 
-    /// Closes connections to a former coordinator once nothing is unanswered on them.
+    /// Closes the connections to a former coordinator on which no request is unanswered.
     pub(super) fn close_retired(&mut self) -> bool {
         self.close_where("the coordinator has moved", |connection| {
             connection.retiring && (connection.is_idle() || !connection.is_open())
@@ -165,7 +165,7 @@ impl NetworkClient {
         false
     }
 
-    /// The coordinator must be looked for again. The offsets connection stays open while a commit is unanswered on it: the broker
+    /// Starts a new search for the coordinator. The offsets connection stays open while a commit is unanswered on it: the broker
     /// could apply an abandoned commit after a newer one and move the offset back. The group's connection is closed and returned.
     pub(super) fn coordinator_lost(&mut self, reason: &str) -> Option<Connection> {
         self.discovery.coordinator.take()?;
@@ -194,7 +194,7 @@ impl NetworkClient {
         begun
     }
 
-    /// The connection to any broker. A new connection goes to the broker whose turn it is.
+    /// The connection to any broker. A new connection goes to the next broker in turn.
     pub(super) fn bootstrap(&mut self) -> Bootstrap {
         if self.connections.with_role(Role::Bootstrap).is_some() {
             return self.ready(Role::Bootstrap).map_or(Bootstrap::Waits, Bootstrap::Ready);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct Outstanding {
     pub(super) notice: Notice,
-    /// Whether the application has begun it. From then on it is carried out.
+    /// Whether the application has begun the notice. A begun notice is always carried out.
     pub(super) begun: bool,
     /// The epoch of the subscription that it was written for.
     epoch: u64,
@@ -93,7 +93,7 @@ impl Membership {
             && (self.generation.unchecked.is_some() || self.notice.as_ref().is_some_and(unbegun))
     }
 
-    /// Makes a notice void that the application has not begun.
+    /// Cancels the notice, unless the application has begun it.
     pub(super) fn cancel_notice(&mut self) {
         self.generation.unchecked = None;
         if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
@@ -141,7 +141,7 @@ impl Membership {
             self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, message, true);
             return;
         }
-        // Metadata for a subscription that has changed meanwhile is not worth sending.
+        // Metadata for an earlier subscription is not sent.
         if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) && self.may_be_prepared() {
             self.attempt.prepared = Some(protocols);
             self.attempt.commits_until =
@@ -153,8 +153,8 @@ impl Membership {
         if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
             return;
         }
-        // The member that was leaving stays. Its application gives its partitions up all the same and gets them back only by a
-        // JoinGroup, so the topics count as new.
+        // A new subscription cancels the departure. The application still gives its partitions up, and gets them back only after
+        // a JoinGroup, so even unchanged topics make the member join.
         let was_leaving = self.departure.take().is_some();
         let topics = topics.into_iter().collect();
         let keeps_partitions = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !was_leaving;

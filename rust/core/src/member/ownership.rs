@@ -19,7 +19,7 @@ pub(super) struct OwnedPartitions {
     owned: Acquired,
     /// Given up for the running rebalance (eager). If the next generation gives a partition back, no other member has had it.
     released: Acquired,
-    /// Given up by the application, while the coordinator still counts them as the member's: their last commits are on their way.
+    /// Given up by the application, while the coordinator still counts them as the member's: it accepts their last commits.
     outgoing: Acquired,
     acquisitions: u64,
     /// The generation whose assignment was taken last; -1 for none.

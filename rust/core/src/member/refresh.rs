@@ -1,4 +1,4 @@
-//! Metadata: when the member asks for topics, and what it does about the answer.
+//! Metadata: the times of the requests for topics, and the effects of the answers.
 
 use super::connections::{Broken, Pending};
 use super::course::Trigger;
@@ -12,7 +12,7 @@ use crate::protocol::{ApiKey, ErrorCode, read_response};
 use std::collections::BTreeSet;
 
 impl Membership {
-    /// The topics to ask for; `None` is all of the cluster.
+    /// The topics to request; `None` stands for all topics of the cluster.
     fn topics_wanted(&self) -> Option<BTreeSet<String>> {
         let wanted = self.subscription.as_ref()?;
         if wanted.all_topics {
@@ -27,7 +27,7 @@ impl Membership {
         Some(names)
     }
 
-    /// When to ask for the topics; a time that has passed means now.
+    /// The time of the next request for the topics; a time in the past means now.
     pub(super) fn metadata_due(&self) -> Option<u64> {
         let wanted = self.subscription.as_ref().filter(|_| !self.failed && self.departure.is_none())?;
         let Some(asked_at) = self.cluster.asked_at else { return Some(self.network.now) };
@@ -36,7 +36,7 @@ impl Membership {
         {
             return Some(self.network.now);
         }
-        // A member that led will most likely lead again. With the topics at hand it plans as soon as JoinGroup is answered.
+        // A member that led will most likely lead again. If it already has the topics, it plans as soon as JoinGroup is answered.
         if matches!(self.generation.phase, Phase::Joining) && self.generation.leads && asked_at < self.attempt.sent_at {
             return Some(self.network.now);
         }
@@ -86,7 +86,7 @@ impl Membership {
 
     pub(super) fn on_metadata(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken> {
         let response: MetadataResponse = read_response(&pending.header, &frame)?;
-        // This is the largest of all answers. Its bytes would stay in memory beside the structures made of it below.
+        // No other answer is as large. Without this drop, its bytes would stay in memory beside the structures made of it below.
         drop(frame);
         self.network.throttle(conn, response.throttle_time_ms);
         let racks = Racks::new(&response.brokers);

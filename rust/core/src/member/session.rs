@@ -17,9 +17,9 @@ use super::{Leaves, Membership, Phase, Progress};
 /// The state of the member's own clock for its session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// When the newest request that the coordinator accepted was sent.
+    /// The time at which the newest accepted request was sent.
     since: u64,
-    /// When the unanswered JoinGroup or SyncGroup was sent. The coordinator expels no member that waits for its answer.
+    /// The time of the unanswered JoinGroup or SyncGroup. The coordinator expels no member that waits for its answer.
     parked_at: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Membership {
         matches!(self.generation.phase, Phase::Joining | Phase::Syncing(None))
     }
 
-    /// When the session ends unless a request is answered before; `None` outside a generation, and while JoinGroup or SyncGroup
+    /// The end of the session, unless a request is answered before; `None` outside a generation, and while JoinGroup or SyncGroup
     /// is unanswered.
     #[must_use]
     pub fn session_end(&self) -> Option<u64> {
@@ -59,7 +59,7 @@ impl Membership {
         counts.then(|| self.generation.session.since.saturating_add(self.config.session_timeout_ms))
     }
 
-    /// Whether the member's partitions may belong to another member already: its application must not read on.
+    /// Whether another member may already own the member's partitions. Then the application must stop reading.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.generation.id < 0 && !self.ownership.is_empty()

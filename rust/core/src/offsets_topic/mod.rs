@@ -59,7 +59,7 @@ pub enum Value<'a> {
     Current(CurrentAssignment<'a>),
     /// The topics that a group's regular expression matched ([`Key::RegularExpression`]).
     Matches(TopicList<'a>),
-    /// Nothing that concerns consumers ([`Key::Other`]).
+    /// A value that does not concern consumers ([`Key::Other`]).
     Other,
 }
 

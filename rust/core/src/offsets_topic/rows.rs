@@ -31,7 +31,7 @@ pub struct Record<'a> {
     pub partition: Option<i32>,
     /// Its offset in that partition.
     pub offset: Option<i64>,
-    /// When it was written, in milliseconds since 1970.
+    /// The time at which it was written, in milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
@@ -205,7 +205,7 @@ pub struct Assignment<'a> {
 pub struct Commit<'a> {
     /// The group.
     pub group: &'a str,
-    /// When it was committed, in milliseconds since 1970.
+    /// The time of the commit, in milliseconds since 1970.
     pub timestamp: i64,
     /// The topic.
     pub topic: &'a str,

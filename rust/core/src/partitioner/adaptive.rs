@@ -1,5 +1,4 @@
-//! KIP-794: the partition changes after a number of bytes. A partition with a shorter queue is more likely to be
-//! chosen.
+//! KIP-794: the partition changes after a number of bytes. A choice prefers partitions with shorter queues.
 //!
 //! Java's built-in partitioner runs inside the accumulator and reads the state of a partition's last batch. A
 //! partitioner with only `partition` and `on_new_batch` infers that state: the client calls `on_new_batch` if it must
@@ -90,8 +89,8 @@ impl Table {
 
 /// The adaptive partition of one topic.
 ///
-/// Partition and bytes change together, hence one mutex. It is held for some arithmetic, and during a choice for one
-/// pass over the partitions.
+/// Partition and bytes change together, so one mutex protects both. A thread holds it for some arithmetic and, during a
+/// choice, for one pass over the partitions.
 #[derive(Debug)]
 pub struct Adaptive {
     state: Mutex<State>,

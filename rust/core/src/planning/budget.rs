@@ -2,7 +2,7 @@
 //!
 //! Work is counted in steps and not measured by a clock: every machine ends the search for the same input at the same place, so
 //! two leaders have the same plan. A step is about a visit to one arc, or to one partition and one member. A loop whose length
-//! depends on the group spends its steps inside the loop. Steps that are spent after the loop limit nothing.
+//! depends on the group must spend its steps inside the loop: steps that are spent after the loop cannot end it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -31,7 +31,7 @@ impl<'a> Limit<'a> {
         Self { interrupted: Some(interrupted), ..self }
     }
 
-    /// The budget of work for which `steps` are enough with ordinary input.
+    /// The budget of work that needs at most `steps` for ordinary input.
     pub(crate) fn budget(&self, steps: u64) -> Budget<'a> {
         Budget::new(self.steps.map_or(steps, |given| given.min(steps)), self.interrupted)
     }

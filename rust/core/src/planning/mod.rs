@@ -1,4 +1,4 @@
-//! From a group to a plan: who gets which partition.
+//! From a group to a plan: an owner for each partition.
 //!
 //! Names become dense ids once, at the edge ([`group`]); behind it there are only ids and flat arrays. [`leader`] leads from
 //! the bytes of JoinGroup to those of SyncGroup. [`strategy`] runs any of the strategies by one call. [`replay`] plans a whole

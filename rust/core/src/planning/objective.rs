@@ -31,7 +31,7 @@ pub struct Objective {
     pub racks: RackOrder,
 }
 
-/// The rules that a plan is verified by.
+/// The rules for the verification of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
     /// A partition that has subscribers goes to one of them.

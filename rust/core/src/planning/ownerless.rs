@@ -1,8 +1,7 @@
-//! How long partitions are without an owner in a rebalance, expected from the intervals of heartbeats.
+//! The expected time that partitions are without an owner in a rebalance, from the intervals of heartbeats.
 //!
-//! A member learns of a rebalance only from the answer to a heartbeat, so it waits for heartbeats nearly all of that time. Times
-//! are in milliseconds; sums are partitions × milliseconds. Sessions that expire do not count: a member that leaves sends a
-//! request.
+//! A member learns of a rebalance only from the answer to a heartbeat, so nearly all of that time is a wait for heartbeats. Times
+//! are in milliseconds; sums are partitions × milliseconds. Expired sessions do not count: a member that leaves sends a request.
 
 /// The protocol by which partitions go from one member to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl Default for Intervals {
     }
 }
 
-/// What a rebalance changes. Only partitions that have an owner after it count.
+/// The changes of a rebalance. Only partitions that have an owner after it count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changes {
     /// The members that are in the group before and after the rebalance.
@@ -96,7 +95,7 @@ impl Intervals {
         }
     }
 
-    /// From a change until the last of this many members has learned of it, in the classic protocol.
+    /// The time from a change until the last of this many members has learned of it, in the classic protocol.
     fn last_to_hear(&self, members: u32) -> f64 {
         let members = f64::from(members);
         match self.apart {
@@ -107,8 +106,8 @@ impl Intervals {
         }
     }
 
-    /// From the end of the first rebalance of a cooperative group until all members have learned of the second one. Members that
-    /// lose partitions begin the second one themselves.
+    /// The time from the end of a cooperative group's first rebalance until all members have learned of the second one. Members
+    /// that lose partitions begin the second one themselves.
     fn second_rebalance(&self, changes: &Changes) -> f64 {
         let all_begin_it = changes.joining == 0 && changes.losing >= changes.staying;
         // The first rebalance has just begun a generation for all members.

@@ -8,7 +8,7 @@ use crate::planning::ownership::{CONTESTED, Ownership};
 use crate::planning::restrictions::{LeftOutReason, Restrictions};
 use crate::planning::weights::Weighed;
 
-/// Who gets which partition.
+/// The owner of each partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// By flat partition, the member that gets it; [`NONE`] for a partition that no member gets.

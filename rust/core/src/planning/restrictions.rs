@@ -36,7 +36,7 @@ impl Restrictions {
         self.set_of.get(partition as usize).copied().unwrap_or(NONE)
     }
 
-    /// Whether the restrictions let the member have the partition, whatever it subscribes to. O(log members).
+    /// Whether the restrictions let the member have the partition; its subscription does not count. O(log members).
     #[must_use]
     pub fn allow(&self, member: u32, partition: u32) -> bool {
         let set = self.set(partition);

@@ -3,7 +3,7 @@
 /// The sum of the load differences of all pairs of members; 0 is perfect. O(members log members).
 ///
 /// The sum over pairs equals `sum of (2i - M - 1) * load(i)` over the loads in ascending order, `i` from 1: each load is
-/// added once for every smaller one and taken off once for every larger one.
+/// added once for every smaller load and subtracted once for every larger load.
 ///
 /// ```
 /// use kafka_assignors_core::planning::score::balance_score;

@@ -46,7 +46,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The rules that its plans are verified by. A strategy that promises no objective is measured by the default objective.
+    /// The rules for the verification of its plans. A strategy that promises no objective is measured by the default objective.
     #[must_use]
     pub fn rules(self) -> Rules {
         let eager = |objective| Rules::Partitions { objective, cooperative: false };
@@ -68,7 +68,7 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
     plan(group, strategy, settle(group, strategy, forming), &Limit::default())
 }
 
-/// Settles the claims as far as the strategy needs them. From then on, only a verification reads [`Group::claims`].
+/// Settles the claims as far as the strategy needs them. After this call, only a verification reads [`Group::claims`].
 #[must_use]
 pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
     match strategy.rules() {

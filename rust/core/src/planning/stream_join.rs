@@ -1,8 +1,8 @@
 //! The sticky stream-join assignor (KIP-315): number `n` of every subscribed topic goes to one member.
 //!
 //! The group is reduced to one topic whose partitions are the numbers below the smallest partition count. Its subscribers are
-//! the members that subscribe to anything. That is the sticky strategy's problem with equal subscriptions, and its closed form
-//! solves it: the numbers of members differ by one at most, and no such assignment keeps more numbers. Then every number
+//! the members with topics. That is the sticky strategy's problem with equal subscriptions, and its closed form solves it: the
+//! members' shares of the numbers differ by one at most, and no such assignment keeps more numbers. Then every number
 //! becomes partitions of its owner's topics. The other partitions stay unassigned, each with its reason.
 
 use std::cmp::Reverse;
@@ -59,7 +59,7 @@ pub fn notices(group: &Group) -> Vec<Notice> {
     missing.chain(group.shrunk_topics().iter().copied().map(Notice::Shrunk)).chain(cuts.map(Notice::Cuts)).collect()
 }
 
-/// The eligible count, and the first topic that has it; 0 and [`NONE`] if no member subscribes to anything.
+/// The eligible count, and the first topic that has it; 0 and [`NONE`] if no member subscribes to a topic.
 fn eligible(group: &Group) -> (u32, u32) {
     let counted = topics_of(group).into_iter().map(|topic| (group.topics().count(topic), topic));
     counted.min().unwrap_or((0, NONE))
@@ -169,7 +169,7 @@ fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
         }
         let start = group.topics().range(topic).start as usize;
         for (slot, &member) in owner[start..].iter_mut().zip(numbers) {
-            // Mostly all subscriptions have the topic. Then the look-up is not needed.
+            // Mostly all subscriptions have the topic. Then this lookup is not needed.
             let has =
                 member != NONE && (have == in_use || last[group.subscription_of()[member as usize] as usize] == topic);
             *slot = if has { member } else { NONE };

@@ -1,6 +1,6 @@
 //! Values: how much partitions weigh, how much members can take, and a lower bound of the load with its proof.
 //!
-//! Weights and capacities come as numbers of any unit. Here they are integers, so that sums do not depend on their order and every
+//! Weights and capacities come as numbers of any unit. They become integers, so that sums do not depend on their order and every
 //! machine has the same plan.
 
 use std::cmp::Ordering;
@@ -157,7 +157,7 @@ impl Weights {
         self.counts
     }
 
-    /// By how much a load may exceed the least possible one, in parts of [`TOLERANCE_UNIT`].
+    /// The tolerance, in parts of [`TOLERANCE_UNIT`]: the share by which a load may exceed the least possible one.
     #[must_use]
     pub fn tolerance(&self) -> u64 {
         self.tolerance
@@ -236,7 +236,7 @@ fn scaled(number: f64, shift: i32) -> f64 {
 /// any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadProof {
-    /// There is nothing to assign.
+    /// There is no partition to assign.
     Nothing,
     /// The members together carry all the partitions: the sum of weights over the sum of capacities.
     Crowd {
@@ -273,7 +273,7 @@ pub enum LoadProof {
     },
 }
 
-/// A lower bound of the worst relative load of all complete plans, and why.
+/// A lower bound of the worst relative load of all complete plans, with its proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadBound {
     /// The bound.

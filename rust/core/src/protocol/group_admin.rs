@@ -106,7 +106,7 @@ message! {
 
     /// A KIP-848 group.
     pub struct DescribedConsumerGroup {
-        /// Success or why not; GROUP_ID_NOT_FOUND also for a group of the classic protocol.
+        /// `NONE`, or the error; GROUP_ID_NOT_FOUND also for a group of the classic protocol.
         error_code: ErrorCode [0..],
         /// The error message.
         error_message: Option<String> [0..],

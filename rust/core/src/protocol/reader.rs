@@ -217,8 +217,8 @@ impl<'a> Reader<'a> {
         usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
     }
 
-    /// The count of an ARRAY whose elements have at least `least` bytes each. It is not negative, and so many elements
-    /// can fit the remaining bytes.
+    /// The count of an ARRAY whose elements have at least `least` bytes each. An error if the count is negative, or if the
+    /// remaining bytes cannot contain that many elements.
     #[inline]
     pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, ReadError> {
         let start = self.at;
@@ -229,8 +229,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The length or count of a COMPACT type whose elements have at least `least` bytes each; null is `None`. So many
-    /// elements can fit the remaining bytes.
+    /// The length or count of a COMPACT type whose elements have at least `least` bytes each; null is `None`. An error if
+    /// the remaining bytes cannot contain that many elements.
     pub fn compact_count(&mut self, least: usize, what: &'static str) -> Result<Option<usize>, ReadError> {
         let start = self.at;
         let Some(count) = self.unsigned_varint(what)?.checked_sub(1) else { return Ok(None) };
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The count of an ARRAY, or in a flexible version of a COMPACT_ARRAY, whose elements have at least `least` bytes
-    /// each; null is `None`. So many elements can fit the remaining bytes.
+    /// each; null is `None`. An error if the remaining bytes cannot contain that many elements.
     pub fn elements(&mut self, flexible: bool, least: usize, what: &'static str) -> Result<Option<usize>, ReadError> {
         if flexible {
             return self.compact_count(least, what);

@@ -8,7 +8,7 @@ use crate::planning::group::NONE;
 /// Applies chains until there is none: then no plan has a lower balance score.
 ///
 /// The search begins with the fullest members. If no chain from a member succeeds, all members that it reaches have at least
-/// its load less one. So no chain from a member that is not fuller succeeds by way of them, and they are not visited again. A
+/// its load less one. So no chain through them succeeds from a member that is not fuller, and they are not visited again. A
 /// round without success, which is the proof, costs one pass over the scratch plan.
 pub(super) fn level(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
     let mut applied = 0;

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan.
+//! The faults of a plan.
 
 use thiserror::Error;
 

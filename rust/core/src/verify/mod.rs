@@ -3,21 +3,21 @@
 //! ```text
 //! group with claims ──► claims, settled once more ──► the same as the ownership?          `claims`
 //! plan, target      ──► every partition with a subscriber has one?                        here
-//! start             ──► chains of moves ──► circles of moves ──► the bounds, proven       `balance`, `potentials`
+//! start             ──► chains of moves ──► cycles of moves ───► the bounds, proven       `balance`, `potentials`
 //! ```
 //!
 //! The bounds are the values of the best plan. The search for it begins with a scratch plan of `start`, any valid plan:
 //!
 //! 1. *Balance.* No plan has a lower KIP-54 score if no chain of moves leads from a member to one with at least two
 //!    partitions fewer (Harvey, Ladner, Lovász, Tamir 2006). Chains are applied to the scratch plan until none is left.
-//! 2. *Racks and stickiness.* All plans with that score come from the scratch plan by moving partitions in circles. A circle may
-//!    also be open, from a member to one with exactly one partition fewer: the two swap loads. So the scratch plan is the
+//! 2. *Racks and stickiness.* All plans with that score come from the scratch plan by moves along cycles. A path from a member to
+//!    one with exactly one partition fewer counts as a cycle too: the two members swap loads. So the scratch plan is the
 //!    cheapest iff the graph of possible moves has no negative cycle (Klein 1967), and it has none iff potentials exist under
 //!    which no move has a negative reduced cost. Negative cycles are cancelled until potentials are found.
 //!
 //! ```text
-//! a ─► b ─► c ─► a     a closed circle: all loads stay
-//! a ─► b ─► c          an open circle: a had one partition more than c, now c has one more than a
+//! a ─► b ─► c ─► a     a cycle: all loads stay
+//! a ─► b ─► c          a path: a had one partition more than c, now c has one more than a
 //! ```
 //!
 //! The bounds count only after one more pass over all moves: no chain, and no negative reduced cost. The bounds hold for every
@@ -74,7 +74,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Whether it is proven that no plan is better, in the order of the objective.
+    /// Whether the bounds prove that no plan is better, in the order of the objective.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
         let sticky = self.objective.mode == Mode::Fair || Some(self.moved) == self.moved_bound;
@@ -207,9 +207,9 @@ fn certify(
     })
 }
 
-/// Verifies the plan, the target and the ownership of an outcome. The claims in `group` are
-/// settled again, with the generation that was being formed, where it is known. The reasons for partitions without an owner are
-/// derived again. Both are compared with those of the outcome.
+/// Verifies the plan, the target and the ownership of an outcome. The claims in `group` are settled again, with the generation
+/// that was being formed, where it is known. The reasons for partitions without an owner are derived again. Both are compared
+/// with those of the outcome.
 ///
 /// # Errors
 /// As [`verify`] and [`unassigned`]; also a reason that is not the right one, and a plan that withholds partitions

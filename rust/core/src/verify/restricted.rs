@@ -1,10 +1,10 @@
-//! The sticky plan under restrictions: as good as the best one under the same restrictions?
+//! Verifies a sticky plan under restrictions, by the best plan under the same restrictions.
 //!
 //! The restrictions as they were given decide whether the plan keeps them. The bounds are those of a group that is made here
 //! from the group and its restrictions ([`Unrestricted`]): a member subscribes to the partitions that it may have, and the last
 //! member, *nobody*, has the partitions for which the others have no room. No chain leads from *nobody* to a member with room,
-//! so no plan gives away more partitions. The solver makes such a group, too, with other code: a member that one of the two
-//! forgets is noticed.
+//! so no plan gives away more partitions. The solver also makes such a group, with other code. So the verification notices a
+//! member that one of the two forgets.
 
 use std::collections::BTreeMap;
 

@@ -224,7 +224,7 @@ impl<'a> ScratchPlan<'a> {
         self.supply.len()
     }
 
-    /// The cell of a row and a member that may have it, made if need be.
+    /// The cell of a row and a member that may have it. A missing cell is created.
     pub(super) fn cell(&mut self, row: u32, member: u32) -> u32 {
         if let Some(&cell) = self.index.get(&(row, member)) {
             return cell;
@@ -400,7 +400,7 @@ impl<'a> ScratchPlan<'a> {
     }
 }
 
-/// Numbers rows: a set and the parties that are near.
+/// Numbers the rows. A row is a set of subscribers and its near parties.
 #[derive(Default)]
 struct RowNumbers {
     set_of: Vec<u32>,
@@ -427,7 +427,7 @@ impl RowNumbers {
 }
 
 /// By topic, the number of its set of subscribers; by set, the subscriptions that have the topic and that some member has,
-/// ascending. The solvers have such sets too. This is other code, so that a mistake in the solvers is not repeated here.
+/// ascending. The solvers compute the same sets with other code, so a mistake of theirs is not repeated here.
 fn sets_of_subscribers(group: &Group) -> (Vec<u32>, Csr) {
     let mut used = vec![false; group.subscriptions().len()];
     group.subscription_of().iter().for_each(|&subscription| used[subscription as usize] = true);

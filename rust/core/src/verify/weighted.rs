@@ -1,7 +1,7 @@
-//! A weighted plan: valid, and how far from the least worst load and from the fewest moves?
+//! Verifies a weighted plan, and measures its distance from the least worst load and from the fewest moves.
 //!
-//! The outcome contains a bound of the worst relative load and its proof: a set of topics and a counting argument. The argument
-//! is carried out here once more, from the group and the weights alone.
+//! The outcome contains a bound of the worst relative load and its proof: a set of topics and a counting argument. This module
+//! repeats the argument, from the group and the weights alone.
 
 use super::{
     Certificate, PlanFault, check_complete, check_ownership, check_plan, claims, name, reasons, subscribed_topics,
@@ -33,8 +33,8 @@ pub struct LoadCertificate {
 }
 
 impl LoadCertificate {
-    /// Whether it is proven that no plan has fewer moves and a worst load within the tolerance; with equal weights and capacities,
-    /// that the plan is an optimal sticky one.
+    /// Whether the bounds prove that no plan has fewer moves and a worst load within the tolerance. With equal weights and
+    /// capacities, whether the plan is a proven optimal sticky plan.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
         match &self.sticky {
@@ -44,8 +44,8 @@ impl LoadCertificate {
     }
 }
 
-/// Verifies a weighted plan, its ownership, and the bound of its loads; `cooperative` if a partition waits until its holder has revoked it.
-/// `forming` is the generation that was being formed, where it is known.
+/// Verifies a weighted plan, its ownership, and the bound of its loads. With `cooperative`, a partition waits until its holder
+/// has revoked it. `forming` is the generation that was being formed, where it is known.
 ///
 /// # Errors
 /// As [`super::verify_outcome`]; also a bound whose proof does not hold.

@@ -28,7 +28,7 @@ pub(crate) struct Member {
     resolved: bool,
     pub(crate) assigned: ByTopic,
     pub(crate) pending: ByTopic,
-    /// Since which epoch the member has each of its partitions (KIP-1251).
+    /// By partition, the epoch since which the member has it (KIP-1251).
     since: BTreeMap<(Id, i32), i32>,
     timeout: u64,
     session_end: u64,

@@ -37,14 +37,14 @@ pub(crate) struct Host {
     pub(crate) fatal: Option<(ErrorCode, String)>,
     /// The partitions that the application reads.
     pub(crate) holds: BTreeSet<(String, i32)>,
-    /// The partitions that the application has given up and no heartbeat has acknowledged yet: their last commits are on the way.
+    /// The partitions that the application has given up and no heartbeat has acknowledged yet: their last commits are in flight.
     given_up: BTreeSet<(String, i32)>,
     notice: Option<Notice>,
     busy: bool,
     pub(crate) polls: bool,
     pub(crate) callback_ms: u64,
     conns: BTreeMap<u64, i32>,
-    /// When the last frame of a connection arrives: frames do not overtake each other.
+    /// The arrival of the last frame of a connection: frames do not overtake each other.
     arrives: BTreeMap<u64, u64>,
     wake: Option<u64>,
     beats: VecDeque<u64>,
@@ -73,9 +73,9 @@ pub(crate) struct World {
     pub(crate) loading_until: u64,
     /// The longest delay of a frame.
     pub(crate) delay: u64,
-    /// One in so many frames breaks its connection; 0 for none.
+    /// One in this many frames breaks its connection; 0 for none.
     pub(crate) cut_one_in: u64,
-    /// One in so many answers is spoiled; 0 for none.
+    /// One in this many answers is spoiled; 0 for none.
     pub(crate) spoiled_one_in: u64,
     /// The hosts that reach no broker.
     pub(crate) unreachable: BTreeSet<usize>,
@@ -90,7 +90,7 @@ pub(crate) struct World {
     pub(crate) lost_answers: u32,
     /// Until this time answers to Metadata do not contain the newest topics: brokers learn of topics late.
     pub(crate) stale_metadata_until: u64,
-    /// When a partition was given up, and for how long it had no owner.
+    /// By partition, the time at which it was given up; and the lengths of the times without an owner.
     gave_up: BTreeMap<(String, i32), u64>,
     pub(crate) without_owner: Vec<u64>,
 }

@@ -21,7 +21,7 @@ fn group() -> Group {
     GroupDef::new(&[("t", 4), ("u", 2)], members).build()
 }
 
-/// `b` may not have partition 0 of `t`, nobody may have partition 1 of `u`, and `a` has at most two.
+/// `b` may not have partition 0 of `t`, no member may have partition 1 of `u`, and `a` has at most two.
 fn restricted() -> (Group, Restrictions, Outcome) {
     let group = group();
     let mut sets = Csr::new();

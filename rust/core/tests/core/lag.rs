@@ -316,7 +316,7 @@ fn owners_keep_what_is_not_worth_the_threshold() {
                     let possible = heaviest(&group, &other, &partitions);
                     assert!(possible + u128::from(threshold) >= reached, "seed {seed}, {options:?}");
                 }
-                // Every moved partition gained something.
+                // Every move is needed: with the partition at its previous owner, the heaviest member would be heavier.
                 let before = &outcome.ownership.owner;
                 let away = |&&p: &&u32| before[p as usize] != NONE && before[p as usize] != owner[p as usize];
                 for &partition in partitions.iter().filter(away) {

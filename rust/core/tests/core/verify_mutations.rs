@@ -1,6 +1,6 @@
 //! The verification must notice mistakes that are made on purpose: in the settlement of claims, in a solver's plan, in
-//! restrictions, and in the plan that a cooperative rebalance assigns. Each mistake is a row of a table and is made in many random
-//! groups.
+//! restrictions, and in the plan that a cooperative rebalance assigns. Each mistake is a row of a table and is made in many
+//! random groups.
 
 use std::cmp::Reverse;
 use std::ops::Range;

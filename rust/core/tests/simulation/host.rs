@@ -31,7 +31,7 @@ pub(crate) enum Work {
 /// The result of a commit: its error code, and the dropped partitions.
 pub(crate) type Outcome = (ErrorCode, Vec<Key>);
 
-/// What the tests count.
+/// The counters of the tests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     pub(crate) assigned: u32,

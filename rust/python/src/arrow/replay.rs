@@ -264,7 +264,7 @@ fn assignments(
         }
     }
     if shares.size() > 0 {
-        // This fails only if the receiver was dropped; then nobody needs the batch.
+        // This fails only if the receiver was dropped; then the batch is not needed.
         let _ = sender.send(shares.finish(schema));
     }
 }

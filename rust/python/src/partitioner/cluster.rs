@@ -37,7 +37,7 @@ impl<S> Topic<S> {
     }
 }
 
-/// The partitions of a topic, and the dictionary from which they were read.
+/// The cached partitions of a topic, and the dictionary from which they were read.
 struct Seen {
     source: Option<Source>,
     partitions: Arc<Partitions>,

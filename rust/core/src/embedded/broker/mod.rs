@@ -46,7 +46,7 @@ const SERVED: &[ApiKey] = &[
     ApiKey::IncrementalAlterConfigs,
 ];
 
-/// The limit of a fetch's `max_wait_ms`: no fetch waits for ever.
+/// The limit of a fetch's `max_wait_ms`: without it, a fetch could wait for weeks.
 const LONGEST_WAIT_MS: u64 = 3_600_000;
 
 /// The reason to close the connection of a frame.

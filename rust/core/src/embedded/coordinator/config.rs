@@ -3,7 +3,8 @@
 use crate::planning::server_side::Assignor;
 use crate::protocol::record_batch::DEFAULT_RECORD_LIMIT;
 
-/// Which groups may change their protocol while they have members: `group.consumer.migration.policy`. An empty group always may.
+/// The groups that may change their protocol while they have members: `group.consumer.migration.policy`. An empty group always
+/// may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrationPolicy {
     /// Classic groups and groups of KIP-848.

@@ -2,9 +2,8 @@
 //! the next deadline.
 //!
 //! It implements a broker's coordinator of classic groups and of KIP-848 groups ([`ConsumerGroupView`]), for any number of
-//! groups. It has no socket, clock
-//! or randomness: the same calls return the same bytes. Groups, members and offsets are in ordered maps, because the
-//! iteration order of a hash map differs between runs.
+//! groups. It has no socket, clock or randomness: the same calls return the same bytes. Groups, members and offsets are in
+//! ordered maps, because the iteration order of a hash map differs between runs.
 //!
 //! Transactions are not served, so no offset is unstable. A test can inject the error with [`Coordinator::inject`].
 

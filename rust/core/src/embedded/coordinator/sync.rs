@@ -74,7 +74,7 @@ impl ClassicGroup {
             if let Some(ticket) = self.members.get_mut(&id).and_then(|member| member.syncing.take()) {
                 let response = self.sync_response(&id);
                 context.connections.answer(ticket, &response);
-                // The session timeout may have passed while the request waited, when it has no effect. Restart it.
+                // While the request waited, the session timeout had no effect, and it may have passed. Restart it.
                 self.renew_session(context, &id);
             }
         }

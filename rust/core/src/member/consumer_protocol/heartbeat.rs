@@ -1,4 +1,4 @@
-//! ConsumerGroupHeartbeat: when it is sent, what it contains, and what the answer changes.
+//! ConsumerGroupHeartbeat: its time, its fields, and the effects of its answer.
 
 use super::ConsumerMembership;
 use super::holdings::{ByTopic, without};
@@ -53,7 +53,7 @@ impl Beats {
         }
     }
 
-    /// The membership is over.
+    /// Resets the state at the end of a membership.
     pub(super) fn reset(&mut self) {
         self.in_flight = false;
         self.owes_acknowledgement = false;
@@ -80,8 +80,8 @@ fn by_topic(assignment: HeartbeatAssignment) -> ByTopic {
 }
 
 impl ConsumerMembership {
-    /// When a heartbeat is due: in a membership also during callbacks and while the member departs. Outside of a membership the
-    /// heartbeat that joins is due as soon as the application has given up the lost partitions.
+    /// The time at which a heartbeat is due. In a membership, heartbeats continue during callbacks and while the member departs.
+    /// Outside a membership, the heartbeat that joins is due as soon as the application has given up the lost partitions.
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let lives = self.subscription.is_some() && !self.failed && !self.closed && !self.liveness.expired;
         if !lives || self.beats.in_flight {
@@ -98,7 +98,7 @@ impl ConsumerMembership {
         may_join.then(|| self.pace.due(self.network.now, not_before))
     }
 
-    /// A coordinator that does not answer for a session counts as lost.
+    /// The deadline of a heartbeat that is sent now. A coordinator that does not answer for a session counts as lost.
     pub(super) fn heartbeat_deadline(&self) -> u64 {
         self.network.now + self.config.request_timeout_ms.min(self.config.session_timeout_ms)
     }
@@ -186,7 +186,7 @@ impl ConsumerMembership {
         }
     }
 
-    /// A heartbeat stays unanswered. Its fields and those of its answer must be sent again, so the next heartbeat is full.
+    /// Notes that a heartbeat stays unanswered. Its fields, or those of its answer, may be lost, so the next heartbeat is full.
     pub(super) fn heartbeat_lost(&mut self, stamp: &Stamp) {
         if !self.is_current(stamp) || !std::mem::take(&mut self.beats.in_flight) {
             return;
@@ -203,7 +203,7 @@ impl ConsumerMembership {
             return Ok(());
         }
         if self.leaving.is_some_and(|leaving| leaving.sent) {
-            // Whatever the broker answers, the member has left.
+            // The member has left, regardless of the broker's answer.
             self.leaving = None;
             return Ok(());
         }
@@ -241,7 +241,7 @@ impl ConsumerMembership {
         Ok(())
     }
 
-    /// The group has gone on without this member: others may own its partitions already.
+    /// The group has continued without this member: other members may already own its partitions.
     pub(super) fn fenced(&mut self, why: &str) {
         self.network.warn(format!("out of epoch {}: {why}", self.epoch));
         self.leave_membership();
@@ -293,7 +293,7 @@ impl ConsumerMembership {
         let mut gone = ByTopic::new();
         if let Some(assignment) = response.assignment {
             let target = by_topic(assignment);
-            // An assignment that the application has not begun to take is not taken any more.
+            // The new assignment replaces one that the application has not begun to take.
             self.cancel_notice();
             moves = target != self.holdings.by_topic();
             gone = without(&self.claimed(), &target);
@@ -321,7 +321,8 @@ impl ConsumerMembership {
         }
     }
 
-    /// The members of one process inform each other, so together they send heartbeats as often as a single member would.
+    /// Sets this member's interval. The members of one process inform each other, so together they send as many heartbeats as a
+    /// single member would.
     pub(super) fn keep_pace(&mut self) {
         let share = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
         let interval = self.beats.interval.map_or(share, |interval| interval.min(share));

@@ -15,7 +15,7 @@ pub(super) struct Leaving {
     pub(super) sent: bool,
 }
 
-/// An `unsubscribe` or `close` of the application, under way.
+/// An `unsubscribe` or `close` of the application that has not ended.
 #[derive(Debug, Clone)]
 pub(super) struct Departure {
     /// Whether the member is closed, rather than only without a subscription.
@@ -77,7 +77,7 @@ impl ConsumerMembership {
         true
     }
 
-    /// Has the heartbeat that leaves sent, if the coordinator may count this process as a member.
+    /// Schedules the heartbeat that leaves, if the coordinator may count this process as a member.
     pub(super) fn want_leave(&mut self, deadline: u64) {
         let known = self.epoch >= 0 || self.beats.in_flight || self.beats.unanswered_join;
         if known && !self.member_id.is_empty() && !self.failed {

@@ -58,12 +58,12 @@ use revocation::Revocation;
 use std::collections::BTreeSet;
 use topics::TopicNames;
 
-/// What the application subscribes to.
+/// The subscription of the application.
 #[derive(Debug, Clone)]
 struct Subscription {
     topics: BTreeSet<String>,
     expression: Option<String>,
-    /// Each change makes a new one.
+    /// The number of this subscription; each change has a new one.
     number: u64,
 }
 
@@ -96,9 +96,9 @@ pub struct ConsumerMembership {
     holdings: Holdings,
     notice: Option<Outstanding>,
     last_ticket: u64,
-    /// The change that is under way.
+    /// The course of the running rebalance.
     course: Course,
-    /// When the newest accepted heartbeat was sent.
+    /// The time at which the newest accepted heartbeat was sent.
     heard: u64,
     fencing: Option<(String, i32)>,
     commits: Commits,
@@ -156,7 +156,7 @@ impl ConsumerMembership {
         })
     }
 
-    /// Takes an event and returns what the host must do about it, in this order.
+    /// Takes an event. Returns the actions for the host, in the order in which it must carry them out.
     pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
         self.network.advance(now);
         match event {
@@ -188,7 +188,7 @@ impl ConsumerMembership {
         self.drive()
     }
 
-    /// When to call again if nothing happens; `None` when only an event can change anything.
+    /// The time of the next call if no event comes before; `None` if only an event can cause an action.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         if self.closed {
@@ -207,7 +207,7 @@ impl ConsumerMembership {
         self.network.earliest(single.into_iter().chain(self.commits.deadlines()).chain(self.fetches.deadlines()))
     }
 
-    /// How far the member is.
+    /// The stage of the member.
     #[must_use]
     pub fn stage(&self) -> Stage {
         match self.epoch {
@@ -245,13 +245,13 @@ impl ConsumerMembership {
         self.holdings.partitions()
     }
 
-    /// When the session ends unless a heartbeat is answered before; `None` outside a membership.
+    /// The end of the session, unless a heartbeat is answered before; `None` outside a membership.
     #[must_use]
     pub fn session_end(&self) -> Option<u64> {
         (self.epoch >= 0 && !self.closed).then(|| self.heard.saturating_add(self.config.session_timeout_ms))
     }
 
-    /// Whether the member's partitions may belong to another member already: its application must not read on.
+    /// Whether another member may already own the member's partitions. Then the application must stop reading.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.epoch < 0 && !self.holdings.is_empty()
@@ -261,7 +261,7 @@ impl ConsumerMembership {
         if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
             return;
         }
-        // The member that was leaving stays. The partitions that its application gives up all the same are still assigned, so the
+        // A new subscription cancels the departure. The partitions that the application still gives up remain assigned, so the
         // member takes them again.
         self.departure = None;
         let topics = topics.into_iter().collect();
@@ -276,7 +276,7 @@ impl ConsumerMembership {
         self.subscription = Some(Subscription { topics, expression, number: self.subscriptions });
     }
 
-    /// Ends the membership: nothing of it counts any more. Partitions that are still held are lost.
+    /// Ends the membership and drops its state. Partitions that the application still holds are lost.
     fn leave_membership(&mut self) {
         self.epoch = -1;
         self.membership = self.membership.wrapping_add(1) & i32::MAX;

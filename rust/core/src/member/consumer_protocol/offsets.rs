@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, HashMap};
 /// The last version of both requests with topic names.
 const NAMES_UNTIL: i16 = 9;
 
-/// A commit is repeated after at most so many refusals in a row because of the epoch. The first refusals are normal in a
-/// rebalance.
+/// The largest number of refusals in a row, because of the epoch, after which a commit is repeated. The first refusals are normal
+/// in a rebalance.
 const MOST_STALE: u32 = 8;
 
 impl ConsumerMembership {
@@ -113,7 +113,7 @@ impl ConsumerMembership {
         let mut by_name = self.by_name;
         let keeps_trying = self.stale < MOST_STALE && self.epoch >= 0;
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
-            // The answer contains only ids, and the member no longer owns partitions of a topic with the id of this one.
+            // The answer names topics by id only, and the member no longer owns a partition of the topic with the requested id.
             None if has_ids => Verdict::Dropped,
             None => Verdict::Unanswered,
             Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
@@ -122,7 +122,7 @@ impl ConsumerMembership {
             }
             Some(ErrorCode::STALE_MEMBER_EPOCH) if keeps_trying => Verdict::Again(ErrorCode::STALE_MEMBER_EPOCH),
             Some(code) if is_retriable(code) => Verdict::Again(code),
-            // The clients have an error for a generation that is over, and none for an epoch.
+            // The clients have an error for an old generation, and none for an old epoch.
             Some(ErrorCode::STALE_MEMBER_EPOCH) => Verdict::Refused(ErrorCode::ILLEGAL_GENERATION),
             Some(code @ (ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID)) => Verdict::Refused(code),
             Some(code) => Verdict::Done(code),
@@ -230,8 +230,8 @@ impl ConsumerMembership {
             _ => {
                 self.fetches.backoff.succeeded();
                 let code = response.error_code;
-                // A partition has no result here if it was requested by a topic id of which the member owns no partition any
-                // more.
+                // A partition has no result if its topic was requested by id, and the member no longer owns a partition of that
+                // topic.
                 let offsets =
                     if code.is_none() { fetch.found(read, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) } else { Vec::new() };
                 fetch.answer(code, offsets, &mut self.network.actions);

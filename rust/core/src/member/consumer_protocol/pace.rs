@@ -1,4 +1,4 @@
-//! When the next heartbeat is sent.
+//! The time of the next heartbeat.
 //!
 //! The broker's interval is no lower limit: a broker accepts heartbeats that come sooner. A member learns of a rebalance only
 //! from a heartbeat, so it sends them more often, and most often while it waits for partitions.
@@ -13,8 +13,8 @@ pub const WINDOW_MS: u64 = 1_000;
 
 const FIRST_GAP_MS: u64 = 100;
 const WAITING_GAP_MS: u64 = 250;
-/// For this long after the last change a member waits for more partitions. A broker from 4.3 on plans once a second at most, and
-/// the members that give partitions up must first learn of the plan.
+/// The time after the last change in which a member waits for more partitions. A broker from 4.3 on plans at most once a second,
+/// and the members that give partitions up must first learn of the plan.
 const WAITS_MS: u64 = 3_000;
 
 /// The pace of one membership.
@@ -25,7 +25,7 @@ pub(super) struct Pace {
     gap: u64,
     waits_until: u64,
     next_at: u64,
-    /// When the latest heartbeats were sent, the oldest first.
+    /// The times of the latest heartbeats, the oldest first.
     sent: VecDeque<u64>,
     /// A heartbeat is due as soon as the window allows it.
     pub(super) urgent: bool,
@@ -72,7 +72,7 @@ impl Pace {
         };
     }
 
-    /// When the next heartbeat is due; `at_least` is the end of a back-off.
+    /// The time at which the next heartbeat is due; `at_least` is the end of a back-off.
     pub(super) fn due(&self, now: u64, at_least: u64) -> u64 {
         let wanted = if self.urgent { now } else { self.next_at };
         let window = match self.sent.front() {

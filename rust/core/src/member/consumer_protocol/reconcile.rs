@@ -14,19 +14,19 @@ pub(super) struct Outstanding {
     pub(super) kind: NoticeKind,
     added: ByTopic,
     revoked: ByTopic,
-    /// Whether the application has begun it. From then on it is carried out.
+    /// Whether the application has begun the notice. A begun notice is always carried out.
     begun: bool,
-    /// Set once the application is done with the notice: until this time the member waits for the last commits of the revoked
-    /// partitions.
+    /// The time until which the member waits for the last commits of the revoked partitions. Set once the application is done
+    /// with the notice.
     until: Option<u64>,
 }
 
-/// How long the member waits for the last commits of given-up partitions before it acknowledges the revocation.
+/// The longest wait for the last commits of given-up partitions. After it the member acknowledges the revocation.
 const LAST_COMMITS_MS: u64 = 5_000;
 
 impl ConsumerMembership {
-    /// Compares the assignment with what the application holds. A topic without a name waits for its name; the other topics do
-    /// not wait for it.
+    /// Compares the assignment with the partitions that the application holds. A topic without a name waits for its name; the
+    /// other topics do not wait for it.
     pub(super) fn drive_target(&mut self) -> Progress {
         if self.notice.is_some() || self.epoch < 0 || self.departure.is_some() {
             return false;
@@ -36,8 +36,8 @@ impl ConsumerMembership {
         let (added, revoked) = self.holdings.compare(target, names);
         let waits = target.iter().any(|(id, numbers)| !numbers.is_empty() && !names.contains_key(id));
         if added.is_empty() && revoked.is_empty() && (!self.first || waits) {
-            // The coordinator sent an assignment that the application holds already. The member acknowledges it all the same: the
-            // coordinator may have asked for some of the partitions, and changed its plan meanwhile.
+            // The application already holds this assignment. The member must acknowledge it anyway: the coordinator may have
+            // revoked some of the partitions before it changed its plan, and waits for an acknowledgement.
             let fresh = std::mem::take(&mut self.fresh);
             self.beats.owes_acknowledgement |= fresh;
             if fresh && !self.first {
@@ -55,7 +55,7 @@ impl ConsumerMembership {
         true
     }
 
-    /// The application has to give up the partitions that the member lost with its membership before the member joins again.
+    /// Before the member joins again, the application must give up the partitions that were lost with the membership.
     pub(super) fn drive_lost(&mut self) -> Progress {
         if self.notice.is_some() || self.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
             return false;
@@ -117,7 +117,7 @@ impl ConsumerMembership {
         true
     }
 
-    /// Makes a notice void that the application has not begun.
+    /// Cancels the notice, unless the application has begun it.
     pub(super) fn cancel_notice(&mut self) {
         if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
             self.notice = None;
@@ -162,7 +162,7 @@ impl ConsumerMembership {
         commits.flat_map(|commit| &commit.offsets).any(|(offset, _)| goes(&offset.topic, offset.partition))
     }
 
-    /// When the wait for the last commits is over.
+    /// The end of the wait for the last commits.
     pub(super) fn done_due(&self) -> Option<u64> {
         self.notice.as_ref().and_then(|outstanding| outstanding.until)
     }

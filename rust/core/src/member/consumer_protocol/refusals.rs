@@ -5,8 +5,8 @@ use crate::member::event::{Action, Role};
 use crate::protocol::ErrorCode;
 
 impl ConsumerMembership {
-    /// The member is out of the group for good and raises one [`Action::Fatal`]. The application still has to give its partitions
-    /// up, as lost.
+    /// Takes the member out of the group for good, with one [`Action::Fatal`]. The application must still give its partitions up,
+    /// as lost.
     pub(super) fn fail_with(&mut self, code: ErrorCode, message: &str) {
         if self.failed || self.closed {
             return;
@@ -28,7 +28,7 @@ impl ConsumerMembership {
         )
     }
 
-    /// An error of a heartbeat, with the broker's words and a remedy.
+    /// An error of a heartbeat, with the broker's message and a remedy.
     pub(super) fn explain(&self, code: ErrorCode, said: Option<&str>) -> String {
         if code == ErrorCode::UNSUPPORTED_VERSION {
             return self.too_old();

@@ -1,8 +1,8 @@
-//! How long the coordinator waits until a member has given partitions up: its rebalance timeout, which is `max.poll.interval.ms`.
+//! The time limit of a revocation: the member's rebalance timeout, which is `max.poll.interval.ms`.
 //!
 //! The coordinator removes a member that takes longer, and gives its partitions to others at once. The member learns of its
 //! removal from its next heartbeat, which may be seconds later. Therefore the member counts the time itself, from the moment at
-//! which it sent the first heartbeat whose answer may have asked for the partitions. The coordinator's count begins later, so the
+//! which it sent the first heartbeat whose answer may have revoked the partitions. The coordinator's count begins later, so the
 //! member stops reading before another member begins.
 
 use super::ConsumerMembership;
@@ -11,13 +11,13 @@ use crate::member::Progress;
 
 #[derive(Debug, Default)]
 pub(super) struct Revocation {
-    /// When the oldest heartbeat was sent whose answer may have asked for partitions and has not been read.
+    /// The time of the oldest heartbeat whose answer has not been read and may have revoked partitions.
     unanswered_since: Option<u64>,
     /// The partitions that the heartbeat in flight names, if it names any.
     named: Option<ByTopic>,
     /// The partitions that the coordinator waits for: no accepted heartbeat has left them out yet.
     wanted: ByTopic,
-    /// When the coordinator began to wait, at the earliest.
+    /// The earliest time at which the coordinator may have begun to wait.
     since: u64,
 }
 
@@ -27,7 +27,7 @@ impl Revocation {
         self.named = named;
     }
 
-    /// A heartbeat was refused: the coordinator asked for nothing.
+    /// A heartbeat was refused: its answer revoked no partition.
     pub(super) fn refused(&mut self, sent_at: u64) {
         self.unanswered_since = self.unanswered_since.filter(|&since| since != sent_at);
         self.named = None;
@@ -54,7 +54,7 @@ impl Revocation {
 }
 
 impl ConsumerMembership {
-    /// When the coordinator removes the member unless the member has given up the wanted partitions.
+    /// The time at which the coordinator removes the member, unless the member has given up the wanted partitions.
     pub(super) fn revocation_due(&self) -> Option<u64> {
         self.revocation.end(self.config.max_poll_interval_ms)
     }

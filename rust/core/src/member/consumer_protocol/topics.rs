@@ -21,7 +21,7 @@ pub(super) struct TopicNames {
     pub(super) names: BTreeMap<TopicId, String>,
     /// Topics that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
-    /// The subscription whose topics were asked for.
+    /// The number of the subscription whose topics were requested.
     asked_for: Option<u64>,
     backoff: Backoff,
 }
@@ -70,7 +70,7 @@ impl ConsumerMembership {
         }
         let body = MetadataRequest { topics, allow_auto_topic_creation: false, ..Default::default() };
         self.topics.asked_for = Some(number);
-        // Without this back-off the member would ask for an id that no answer names without a pause.
+        // If no answer names an id, the member asks again. Without this back-off it would ask without a pause.
         self.topics.backoff.failed(self.network.now, &mut self.network.jitter);
         self.ask(conn, &body, i16::MAX, self.network.request_deadline());
         true

@@ -147,7 +147,7 @@ impl<'a> MemberBuilder<'a> {
     /// Sets the rack; the empty string is none.
     #[must_use]
     pub fn rack(mut self, rack: &str) -> Self {
-        // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.
+        // A rack without replicas gets an id too. With NONE instead, the member would match every partition.
         self.rack = if rack.is_empty() { NONE } else { self.builder.group.topics.racks.names.intern(rack) };
         self
     }

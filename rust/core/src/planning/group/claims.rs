@@ -6,7 +6,7 @@
 use super::slab::hash_of;
 use super::{Group, NONE};
 
-/// The least number of claims that are worth the time of packing: their list has 256 KB.
+/// The least number of claims for which packing is worth its time: their list has 256 KB.
 pub const MANY_CLAIMS: usize = 1 << 16;
 
 /// The claims that partitions' owners made. They are not listed; the owners stand for them.

@@ -21,7 +21,7 @@ pub use racks::{Racks, ReplicaRacks};
 use slab::hash_of;
 pub use slab::{Csr, Interner, Names};
 
-/// The id that no topic, member, partition or rack has: "nobody", "nothing".
+/// The id of no topic, member, partition or rack: it stands for "none".
 pub const NONE: u32 = u32::MAX;
 
 /// The most partitions that a group may have: far above any cluster, and low enough that flat arrays fit memory.
@@ -332,7 +332,7 @@ impl Group {
         (self.number_starts, self.numbers) = numbers;
     }
 
-    /// The generation of each member's claims; [`NO_GENERATION`](crate::protocol::subscription::NO_GENERATION) where it gave none.
+    /// The generation of each member's claims; [`NO_GENERATION`](crate::protocol::subscription::NO_GENERATION) if absent.
     #[must_use]
     pub fn generations(&self) -> &[i32] {
         &self.generations

@@ -150,7 +150,7 @@ impl Names {
         &self.bytes[start..self.ends[id as usize]]
     }
 
-    /// The bytes of the name with this id, for comparisons: a slice of a string would be checked to begin and end at characters.
+    /// The bytes of the name with this id, for comparisons: a slice of a `str` would also check its character boundaries.
     #[inline]
     pub(super) fn bytes_of(&self, id: u32) -> &[u8] {
         let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
@@ -185,8 +185,8 @@ pub struct Interner {
     table: HashTable<u32>,
 }
 
-/// Other clients choose the keys: topics, racks, subscriptions. If they knew the seed, they could choose keys that all have one
-/// hash, and each look-up would compare all of them. The hash is hashbrown's own (foldhash), which every process seeds anew:
+/// Other clients choose the keys: topics, racks, subscriptions. With a known seed, they could choose keys that all have the same
+/// hash, and each lookup would compare all of them. The hash is hashbrown's own (foldhash), with a new seed in every process:
 /// SipHash makes a plan of 20,000 partitions a sixth slower. No result depends on the seed, since no table is iterated over.
 static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
@@ -199,7 +199,7 @@ pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
 /// # Panics
 /// With 2^32 items or more.
 pub(super) fn position(items: usize) -> u32 {
-    u32::try_from(items).expect("a group has fewer than 2^32 claims, and as many topics in all subscriptions")
+    u32::try_from(items).expect("a group has fewer than 2^32 claims, and fewer than 2^32 topics in all subscriptions")
 }
 
 impl Interner {

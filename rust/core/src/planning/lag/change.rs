@@ -125,7 +125,7 @@ impl CurrentPlan<'_> {
         Some([above, below])
     }
 
-    /// As [`CurrentPlan::nearest`], from one sorted list of partitions with their sets. At most `most` are examined on either side.
+    /// As [`CurrentPlan::nearest`], from one sorted list of partitions with their sets. At most `most` are examined on each side.
     fn nearest_of_merged(
         &self,
         merged: &[(u32, u32)],

@@ -61,7 +61,7 @@ impl HeldPartitions {
 
     /// Removes a partition that the member has. Returns how many elements moved for it.
     pub(super) fn remove<K: Ord>(&mut self, set: u32, partition: u32, key: impl Fn(u32) -> K) -> usize {
-        let found = self.parts.binary_search_by_key(&set, |&(set, _)| set).expect("it is there");
+        let found = self.parts.binary_search_by_key(&set, |&(set, _)| set).expect("the member has this set");
         let part = &mut self.parts[found].1;
         let at = part.partition_point(|&other| key(other) < key(partition));
         debug_assert_eq!(part.get(at), Some(&partition));

@@ -21,7 +21,7 @@ use crate::planning::group::{Csr, NONE, Topics};
 
 /// The steps of a change besides the search for it.
 const STEPS_PER_CHANGE: u64 = 64;
-/// How many elements of a list move up in the time of a step.
+/// The number of list elements that move up in the time of a step.
 const MOVED_PER_STEP: usize = 256;
 
 /// The order of the partitions in a member's list: increasing lag and, among equal lags, decreasing number.
@@ -124,7 +124,7 @@ impl CurrentPlan<'_> {
 
     /// The place of a member that owned or owns a partition.
     pub(super) fn place(&self, member: u32) -> usize {
-        self.members.binary_search(&member).expect("who owns a partition subscribes")
+        self.members.binary_search(&member).expect("an owner subscribes to the topic of its partition")
     }
 
     /// The heaviest lag.

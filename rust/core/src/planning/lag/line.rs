@@ -122,7 +122,7 @@ impl Line {
     /// The member with the least lag of those with fewer than `ceiling` partitions. There is at least one.
     fn lightest(&mut self, totals: &Totals, ceiling: u32, left: &mut usize) -> Option<u32> {
         loop {
-            let mut top = self.by_lag.peek_mut().expect("somebody has fewer");
+            let mut top = self.by_lag.peek_mut().expect("a member has fewer than `ceiling` partitions");
             let Reverse((lag, count, member)) = *top;
             let now = (totals.lag[member as usize], totals.count[member as usize]);
             if now == (lag, count) && count < ceiling {

@@ -76,21 +76,21 @@ impl Default for Options {
     }
 }
 
-/// Plans a group. Of equal partitions the first by topic and number is placed first, and of equal members the smallest id gets
-/// it.
+/// Plans a group. Of partitions with equal lag, the first by topic and number is placed first. Of equal members, the one with the
+/// smallest id gets the partition.
 ///
 /// Without lags, members keep their partitions and the rest is balanced by number.
 ///
 /// With [`Scope::Topic`] and [`Keep::None`]: O(P log P + P log M), plus the number of subscribers of each topic. With
-/// [`Scope::Group`] and differing subscriptions each distinct set of subscribers has a heap of its own, of which only the top is
-/// brought up to date.
+/// [`Scope::Group`] and differing subscriptions, each distinct set of subscribers has a heap of its own, and only the top entry
+/// is kept up to date.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
     assign_within(group, ownership, options, &Limit::default()).0
 }
 
-/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same, and the second value is the
-/// search that ended early.
+/// As [`assign`], within a limit. If the limit was too small, the plan is still valid, and the second value is the search that
+/// ended early.
 #[must_use]
 pub fn assign_within(
     group: &Group,
@@ -229,7 +229,7 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Counts those of the partitions that members keep. The others are open.
+    /// Adds the partitions that members keep to the totals. The other partitions become open.
     fn keep(&mut self, partitions: Range<u32>) {
         for partition in partitions {
             let lag = self.lags[partition as usize];

@@ -34,7 +34,7 @@ impl ByLag {
         self.0 as u32
     }
 
-    /// With one more partition of this lag.
+    /// The load with one more partition of this lag.
     fn plus(self, lag: u64) -> Self {
         Self(self.0 + (u128::from(lag) << 64 | 1 << 32))
     }
@@ -66,7 +66,7 @@ impl ByCount {
         self.0 as u32
     }
 
-    /// With one more partition of this lag.
+    /// The load with one more partition of this lag.
     fn plus(self, lag: u64) -> Self {
         Self(self.0 + (1 << 96 | u128::from(lag) << 32))
     }
@@ -166,7 +166,7 @@ impl PackedHeap {
         self.by_count.clear();
         self.by_count.extend(entries.map(|entry| Reverse(ByCount::of(entry))));
         for &(lag, partition) in light {
-            let mut top = self.by_count.peek_mut().expect("a subscriber");
+            let mut top = self.by_count.peek_mut().expect("the set has subscribers");
             hand_out(partition, top.0.place());
             top.0 = top.0.plus(lag);
         }
@@ -206,7 +206,7 @@ impl PackedHeap {
     /// Each partition goes to the member with the least lag.
     fn place_by_lag(&mut self, heavy: &[LagOfPartition], hand_out: &mut impl FnMut(u32, u32)) {
         for &(lag, partition) in heavy {
-            let mut top = self.by_lag.peek_mut().expect("a subscriber");
+            let mut top = self.by_lag.peek_mut().expect("the set has subscribers");
             hand_out(partition, top.0.place());
             top.0 = top.0.plus(lag);
         }
@@ -224,14 +224,14 @@ impl PackedHeap {
             self.having[count] += 1;
         }
         self.having.push(0);
-        let mut least = self.having.iter().position(|&members| members > 0).expect("a subscriber") as u32;
+        let mut least = self.having.iter().position(|&members| members > 0).expect("the set has subscribers") as u32;
         let mut ceiling = least.saturating_add(skew);
         let entries = std::mem::take(&mut self.by_lag).into_vec();
         let (open, parked): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.0.count() < ceiling);
         self.by_lag = open.into();
         self.parked.extend(parked.into_iter().map(|Reverse(entry)| entry));
         for &(lag, partition) in heavy {
-            let mut top = self.by_lag.peek_mut().expect("somebody has the least number");
+            let mut top = self.by_lag.peek_mut().expect("a subscriber has the least number");
             hand_out(partition, top.0.place());
             let before = top.0.count();
             let entry = top.0.plus(lag);

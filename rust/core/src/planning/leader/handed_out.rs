@@ -31,13 +31,13 @@ pub struct Memory<'a> {
     /// The plans, oldest first: the last plan that is known to have reached the group, and the plans made since. Several may be
     /// of one generation, each for other topics.
     pub plans: &'a [HandedOut<'a>],
-    /// Whether the client hides the members' `group.instance.id`. Then a new member may be a static member that came back under
-    /// another id. So its claims of partitions that an absent member was given are believed.
+    /// Whether the client hides the members' `group.instance.id`. Then a new member may be a static member that came back with
+    /// another id, so its claims of an absent member's partitions count.
     pub anonymous: bool,
 }
 
-/// Removes the false claims from a group, and lowers `max_generation` to the newest epoch there has been, where that is known.
-/// Returns by member how many claims were false. O(plans × (claims + members × log members + topics)).
+/// Removes the false claims from a group, and lowers `max_generation` to the newest epoch of the group, if that is certain.
+/// Returns the number of false claims by member. O(plans × (claims + members × log members + topics)).
 pub(super) fn void_false_claims(
     group: &mut Group,
     source: ClaimSource,

@@ -54,10 +54,10 @@ pub struct Performed {
 /// this generation or a later one are false and do not count. `forming` is written into the assignments' user data; where it is
 /// not known, the generation written is one more than the newest that any member claims.
 ///
-/// Whatever the members' bytes are, every member gets an assignment. A member that is listed twice counts once.
+/// Every member gets an assignment, even if its bytes are not readable. A member that is listed twice counts once.
 ///
 /// # Errors
-/// None that members can cause: only an assigned topic whose name is longer than the protocol allows.
+/// An assigned topic whose name is longer than the protocol allows. Members cannot cause an error.
 pub fn perform_assignment(
     members: &[JoinedMember<'_>],
     topics: Topics,

@@ -22,10 +22,10 @@ pub struct JoinedMember<'a> {
     pub metadata: &'a [u8],
 }
 
-/// Where a member's claims and their generation are in its subscription.
+/// The fields of a subscription that contain a member's claims and their generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimSource {
-    /// Partitions and generation from the user data, whatever `owned_partitions` contains (KIP-54).
+    /// Partitions and generation from the user data; `owned_partitions` does not count (KIP-54).
     Sticky,
     /// Partitions from `owned_partitions`; the generation from its field, else from the user data (KIP-429, KIP-792).
     Cooperative,
@@ -41,7 +41,7 @@ pub enum ClaimSource {
         /// Whether partitions in `owned_partitions` must be revoked first (KIP-429).
         cooperative: bool,
     },
-    /// Nowhere: the assignor does not use claims.
+    /// No field: the assignor does not use claims.
     None,
 }
 
@@ -236,8 +236,9 @@ impl<'a> Reading<'a> {
 
     fn number(&mut self, list: TopicNames<'a>) -> u32 {
         self.scratch.clear();
-        // In a list of all topics each follows the one before it. In a list of a few, that guess is wrong nearly always: after a
-        // wrong one, names are looked up until one follows its predecessor again.
+        // In a list of all topics, each topic follows the one before it, so the guess is the next id. In a list of few topics
+        // this guess is nearly always wrong: after a wrong guess, names are looked up without a guess, until a topic follows
+        // the one before it again.
         let (mut next, mut follows) = (0, true);
         for name in list.iter() {
             let topics = self.builder.topics();
@@ -265,7 +266,7 @@ impl<'a> Reading<'a> {
 
 /// The generation of a member's claims.
 struct History {
-    /// Of a stream join the epoch, unless the generation stands in for it.
+    /// The generation; for a stream join the epoch, unless the generation stands in for it.
     generation: i32,
     stands_in: bool,
 }

@@ -19,7 +19,7 @@ pub const CLIENT_ID_ALLOWANCE: u64 = 24;
 /// The assumed length of a member's host: an IPv4 address and the slash in front of it.
 pub const HOST_ALLOWANCE: u64 = 16;
 
-/// The length of what a broker appends to the client id to make a member id: a hyphen and a UUID.
+/// The length of the suffix that a broker appends to the client id to make a member id: a hyphen and a UUID.
 const UUID_SUFFIX: u64 = 37;
 
 /// The fields of the only record of the batch, with the longest lengths: length, attributes, timestamp delta, offset delta,

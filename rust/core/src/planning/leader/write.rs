@@ -49,7 +49,7 @@ impl Assignments {
         (0..self.len() as u32).map(|member| self.get(member))
     }
 
-    /// Gives the assignments to `take` from the last member to the first and frees their memory meanwhile. So a caller that
+    /// Passes the assignments to `take`, from the last member to the first, and frees their memory step by step. So a caller that
     /// copies them does not hold all of them twice.
     pub fn consume_backwards(mut self, mut take: impl FnMut(&[u8])) {
         let step = self.slab.len() / 16 + 1;
@@ -73,15 +73,15 @@ impl Assignments {
 /// The size of one member's partitions as an ARRAY of topics with partition numbers.
 #[derive(Clone, Copy)]
 pub(super) struct ListSize {
-    /// Its bytes without the count in front.
+    /// The bytes of the array without its count.
     pub(super) bytes: usize,
-    /// Its partitions.
+    /// The number of its partitions.
     pub(super) partitions: u64,
     topics: u32,
     last: u32,
 }
 
-/// The bytes of an element beside its name and its numbers: the name's length and the numbers' count.
+/// The bytes of an element without its name and its numbers: the name's length and the numbers' count.
 const ELEMENT: usize = 6;
 
 /// Measures every member's list. O(partitions).

@@ -16,8 +16,8 @@ pub enum Kind {
     Join,
     /// The member changed its subscription.
     Subscribe,
-    /// The member is in the group, and so are all others with such an event in the same step; no other member is. A snapshot of
-    /// an empty group is one event with an empty id.
+    /// The group consists of exactly the members with such an event in this step. A snapshot of an empty group is one event with
+    /// an empty id.
     Snapshot,
 }
 
@@ -32,7 +32,7 @@ pub struct GroupEvent<'a> {
     pub member_id: &'a str,
     /// Its `group.instance.id`; empty for none. A static member that comes back under another id is still the same.
     pub instance_id: &'a str,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub ts: i64,
     /// The group's generation, where it is known.
     pub generation: Option<i32>,
@@ -43,7 +43,7 @@ pub struct GroupEvent<'a> {
 /// A new partition count of a topic. Of several counts of one moment the largest is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountChange<'a> {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub ts: i64,
     /// The topic.
     pub topic: &'a str,
@@ -54,7 +54,7 @@ pub struct CountChange<'a> {
 /// A new lag of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LagChange<'a> {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub ts: i64,
     /// The topic.
     pub topic: &'a str,
@@ -100,9 +100,9 @@ pub(super) struct Step {
     pub(super) generation: Option<i32>,
     pub(super) cause: RebalanceCause,
     pub(super) counts_changed: bool,
-    /// Whether it makes the group rebalance.
+    /// Whether the step makes the group rebalance.
     pub(super) rebalances: bool,
-    /// Whether the partition count of a subscribed topic is known; true where no member subscribes to anything.
+    /// Whether the partition count of a subscribed topic is known; true if no member subscribes to a topic.
     pub(super) counted: bool,
     pub(super) error: Option<String>,
 }
@@ -134,7 +134,7 @@ pub(super) struct Timeline<'a> {
     last_ids: Vec<&'a str>,
     /// The present members, by id: in the order of a group's members.
     members: BTreeMap<&'a str, Present<'a>>,
-    /// The place in each list.
+    /// The position of the next entry in each list.
     next_event: usize,
     next_count: usize,
     next_lag: usize,

@@ -33,7 +33,7 @@ pub struct Figures {
     /// The partition numbers, below the smallest partition count of a subscribed topic, of which different members have
     /// partitions of different topics. A join by number is not possible for them.
     pub copartition_violations: u32,
-    /// How long partitions are expected to be without an owner: partitions × milliseconds, see
+    /// The expected time that partitions are without an owner: partitions × milliseconds, see
     /// [`ownerless`](crate::planning::ownerless). `None` for an observed assignment: its group's protocol is not known.
     pub ownerless_ms: Option<u64>,
     /// The loads, if the strategy weighs partitions.
@@ -56,7 +56,7 @@ pub(super) struct Moves {
     pub(super) ownerless_ms: Option<u64>,
 }
 
-/// Measures a plan, except for its loads. `subscribed` says by topic whether it has subscribers. O(partitions + members log
+/// Measures a plan, except for its loads. `subscribed` is by topic: whether it has subscribers. O(partitions + members log
 /// members).
 pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &Moves) -> Figures {
     let loads = plan.loads(group.members());

@@ -41,7 +41,7 @@ pub enum Source {
     Observed,
 }
 
-/// Why there was a rebalance.
+/// The cause of a rebalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RebalanceCause {
     /// Members joined, left or subscribed anew.
@@ -57,16 +57,16 @@ pub struct Row {
     pub source: Source,
     /// The number of the event; for [`RebalanceCause::Partitions`] that of the last one before.
     pub seq: i64,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub ts: i64,
     /// The generation that was formed: the observed one, or the strategy's own count from 1. A cooperative rebalance that
     /// takes a partition from a member forms two.
     pub generation: i32,
-    /// Why.
+    /// The cause of the rebalance.
     pub cause: RebalanceCause,
     /// The measures of the plan. `None` as long as no subscribed topic has a known partition count: then there is no plan.
     pub figures: Option<Figures>,
-    /// How long the strategy took, in nanoseconds; 0 for an observed assignment.
+    /// The time that the strategy took, in nanoseconds; 0 for an observed assignment.
     pub kernel_ns: u64,
     /// The errors in the events or in the observed assignment. The figures are those of the valid rest.
     pub error: Option<String>,
@@ -89,7 +89,7 @@ pub enum ReplayError {
         topic: String,
         /// Its partitions.
         count: u64,
-        /// Those of all topics together.
+        /// The partitions of all topics together.
         total: u128,
     },
     /// Partition counts that no group can have.
@@ -102,9 +102,9 @@ pub enum ReplayError {
 ///
 /// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step that leaves no
 /// member gives no row: the partitions keep their owners, and move when the next member joins. The events of a step are applied
-/// in the order leave, join, subscribe, snapshot, whatever order they are given in. Equal events count once.
+/// in the order leave, join, subscribe, snapshot; their order in the input has no effect. Equal events count once.
 ///
-/// O(events + steps × (members + partitions + what the strategy costs)).
+/// O(events + steps × (members + partitions + cost of the strategy)).
 ///
 /// # Errors
 /// A negative partition count, or more than [`MOST_PARTITIONS`]: the history as a whole cannot be replayed. The error comes
@@ -255,7 +255,7 @@ struct Moment {
     identities: Vec<u32>,
     /// By identity, the member of the group; [`NONE`] for an absent one.
     local: Vec<u32>,
-    /// By member of the group, whether it was there at the rebalance before.
+    /// By member of the group, whether it was in the group at the last rebalance.
     stayed: Vec<bool>,
     /// By topic, whether it has subscribers.
     subscribed: Vec<bool>,
@@ -286,7 +286,7 @@ impl Moment {
     }
 }
 
-/// What all rebalances of a replay share.
+/// The state that all rebalances of a replay share.
 struct Run<'a, 'b, C> {
     strategies: &'a [Strategy],
     intervals: &'a Intervals,
@@ -413,7 +413,7 @@ fn handover(strategy: Strategy) -> Handover {
     }
 }
 
-/// An observed assignment as a plan: partitions by topic name, of the members that are there.
+/// An observed assignment as a plan. `assigned` has partitions by topic name, `members` the present members.
 fn observed_plan(
     group: &Group,
     assigned: &[ObservedPartitions<'_>],

@@ -35,8 +35,8 @@ impl Owners {
         let all: Vec<u32> = self.owner.iter().map(local).collect();
         let mut owner = all.clone();
         for topic in 0..group.topics().len() as u32 {
-            // The partitions of one member mostly follow each other, so the answer for the last partition is mostly that for the
-            // next one.
+            // The partitions of one member are mostly neighbours, so the check of the last owner mostly holds for the next
+            // partition too.
             let mut last = (NONE, true);
             let range = group.topics().range(topic);
             for slot in &mut owner[range.start as usize..range.end as usize] {
@@ -61,7 +61,7 @@ impl Owners {
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
     }
 
-    /// What the plan changes for the members and the partitions.
+    /// The changes by the plan, for members and partitions.
     pub(super) fn changes(&self, moment: &Moment, plan: &Plan) -> Changes {
         let stays = |member: u32| member != NONE && moment.stayed[member as usize];
         let mut losing = vec![false; moment.identities.len()];

@@ -1,6 +1,6 @@
 //! The events of a group.
 
-/// When an event is planned.
+/// The time at which an event is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// In the request that reports the event.

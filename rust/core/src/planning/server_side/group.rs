@@ -25,7 +25,7 @@ struct Entry {
     names: Vec<String>,
     expression: Option<String>,
     target: Target,
-    /// Whether it left with the epoch -2: a static member that will return.
+    /// Whether the member left with the epoch -2: a static member that will return.
     away: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct ServerSideGroup {
     topics: Vec<TopicEntry>,
     /// The topics that exist, by name.
     by_name: StdMap<String, u32>,
-    /// Of the topics that exist, together.
+    /// The number of partitions of all existing topics.
     partitions: u64,
     /// By number; `None` for a member that left.
     members: Vec<Option<Entry>>,
@@ -54,7 +54,7 @@ pub struct ServerSideGroup {
     resolved: BTreeMap<String, Vec<String>>,
     /// Every id that a topic has or had.
     ids: HashSet<Uuid>,
-    /// Whether something happened that is not planned.
+    /// Whether an event is not planned yet.
     pending: bool,
     /// The number of changes that had to be planned.
     changes: u64,
@@ -257,8 +257,8 @@ impl ServerSideGroup {
         Ok(planned)
     }
 
-    /// A member leaves for good, or is removed; or, with `returning`, a static member leaves for a while, which changes nothing.
-    /// Returns whether a plan was made: not if the group is empty then.
+    /// A member leaves for good, or is removed. With `returning`, a static member leaves for a while, which needs no plan.
+    /// Returns whether a plan was made: an empty group gets none.
     ///
     /// # Errors
     /// There is no such member, or it is not static and cannot return.
@@ -314,7 +314,7 @@ impl ServerSideGroup {
         self.changes
     }
 
-    /// Whether something happened that is not planned.
+    /// Whether an event is not planned yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.pending
@@ -386,11 +386,11 @@ impl ServerSideGroup {
     }
 
     fn entry(&self, number: u32) -> &Entry {
-        self.members[number as usize].as_ref().expect("a number that is in a map is a member's")
+        self.members[number as usize].as_ref().expect("a number in a map belongs to a member")
     }
 
     fn entry_mut(&mut self, number: u32) -> &mut Entry {
-        self.members[number as usize].as_mut().expect("a number that is in a map is a member's")
+        self.members[number as usize].as_mut().expect("a number in a map belongs to a member")
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -447,7 +447,7 @@ impl ServerSideGroup {
             self.statics.remove(instance);
         }
         if self.numbers.is_empty() {
-            // In a group whose members come and go for ever, these lists would grow for ever.
+            // Without this, the lists of a group whose members come and go would grow without bound.
             self.members.clear();
             self.seen.clear();
         }
@@ -458,7 +458,7 @@ impl ServerSideGroup {
         self.resolved.retain(|expression, _| used.contains(expression));
     }
 
-    /// Whether the expression of a member changed in a way that counts: to a resolved one, or to none.
+    /// Whether the member changed its expression to a resolved one, or to none. A change to an unresolved one needs no plan yet.
     fn is_new_to(&self, before: &Entry, after: &Entry) -> bool {
         before.expression != after.expression
             && after.expression.as_ref().is_none_or(|expression| self.resolved.contains_key(expression))

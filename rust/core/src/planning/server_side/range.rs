@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::java::{HashMap, compare_strings, room_for};
 use super::spec::{Member, NewTargets, Spec};
 
-/// Plans a group: of each topic, each subscriber gets a run, whatever it had before. O(partitions + subscription entries).
+/// Plans a group: of each topic, each subscriber gets a run. Earlier targets do not count. O(partitions + subscription entries).
 pub(crate) fn assign(spec: &Spec<'_>) -> NewTargets {
     let mut targets = vec![None; spec.members.len()];
     let order = turns(spec);

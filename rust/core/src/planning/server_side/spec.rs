@@ -49,7 +49,7 @@ impl Target {
         self.topics.iter().map(|(_, list)| list.len()).sum()
     }
 
-    /// Whether both have the same partitions, in whatever order.
+    /// Whether both have the same partitions, in any order.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         if self.len() != other.len() || self.topics.len() != other.topics.len() {
             return false;

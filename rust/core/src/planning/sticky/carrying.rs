@@ -1,5 +1,6 @@
-//! The arcs of each member that carry something. A search goes from a member to the rows of these arcs only; a member that reads
-//! thousands of topics carries a few of them. The same bits mark the detours of each node that can carry a unit away from it.
+//! The arcs of each member with a positive flow. A search goes from a member to the rows of these arcs only: of the arcs of a
+//! member that reads thousands of topics, few have a flow. The same bits mark the detours of a node with residual capacity away
+//! from the node.
 
 use crate::planning::group::Csr;
 
@@ -30,7 +31,7 @@ impl Carrying {
         Self { words }
     }
 
-    /// The first place in `from..end` whose arc carries something.
+    /// The first place in `from..end` whose arc has a positive flow.
     #[inline]
     pub(super) fn next(&self, from: u32, end: u32) -> Option<u32> {
         if from >= end {
@@ -49,7 +50,7 @@ impl Carrying {
         Some(found).filter(|&found| found < end)
     }
 
-    /// Sets whether an arc of the member carries something. O(log arcs of the member).
+    /// Sets whether an arc of the member has a positive flow. O(log arcs of the member).
     pub(super) fn set(&mut self, arcs_of: &Csr, member: u32, arc: u32, carries: bool) {
         let within = arcs_of.row(member).partition_point(|&other| other < arc) as u32;
         let at = arcs_of.start(member) + within;
@@ -57,7 +58,7 @@ impl Carrying {
         self.put(at, carries);
     }
 
-    /// Sets whether the arc at this place carries something.
+    /// Sets whether the arc at this place has a positive flow.
     pub(super) fn put(&mut self, at: u32, carries: bool) {
         let bit = 1u64 << (at % 64);
         if carries {

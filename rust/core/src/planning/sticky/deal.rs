@@ -1,4 +1,4 @@
-//! From numbers to partitions: the search decides how many partitions of a row a member gets, this module decides which.
+//! From numbers to partitions: the search decides the number of a row's partitions for each member, this module chooses them.
 
 use super::least_loaded::LeastLoaded;
 use super::rows::{Problem, Segment};
@@ -41,7 +41,7 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
 
 /// Takes from each member its partitions of a row beyond `kept`.
 fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
-    // By member, the place of its next key; NONE for a member that loses nothing of the row.
+    // By member, the place of its next key; NONE for a member that loses no partition of the row.
     let mut next = vec![NONE; problem.members];
     let mut keys: Vec<u64> = Vec::new();
     for row in 0..problem.rows() as u32 {

@@ -10,7 +10,7 @@ use crate::planning::group::NONE;
 const SHORT_RUN: usize = 8;
 
 /// If fewer candidates than all divided by this are on the lowest level, a heap gives the next partitions, as many as there are
-/// candidates. To look through all candidates for so few of them would take longer.
+/// candidates. A scan of all candidates for so few of them would take longer.
 const FEW: usize = 16;
 
 /// A load and an arc in one integer: loads compare first, then arcs. One comparison of integers takes a third of the time of a
@@ -56,13 +56,13 @@ pub(super) struct LeastLoaded<'a> {
 /// Loads only grow, and room only shrinks. Therefore no candidate falls below `level` once all of them have reached it, and the
 /// first entry of `queue` that is still on that level is the least loaded candidate with the smallest arc.
 struct Waiting {
-    /// All candidates, each with its load at the last update of the entry. No entry is above the present load, so a top entry with
-    /// the present load is the least loaded candidate. The heap gives the first few partitions, and those where few candidates
-    /// are on one level.
+    /// All candidates, each with its load at the last update of the entry. No entry is above the present load, so a top entry
+    /// with the present load is the least loaded candidate. The heap gives the first few partitions, and those where few
+    /// candidates are on one level.
     heap: BinaryHeap<Reverse<Candidate>>,
-    /// How many more partitions the heap gives before the arcs are looked through again.
+    /// The number of partitions that the heap gives before the next scan of the arcs.
     by_heap: u32,
-    /// The arcs of all candidates, ascending, as soon as they are looked through.
+    /// The arcs of all candidates, ascending. Empty before the first scan.
     arcs: Vec<u32>,
     level: u32,
     /// The arcs whose members were on `level`, ascending, and the place of the next one.
@@ -114,7 +114,7 @@ impl<'a> LeastLoaded<'a> {
         let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
         candidates.extend(with_room.map(|arc| Candidate::new(loads[problem.member(arc) as usize], arc)));
         if candidates.len() > count as usize {
-            // Only the `count` least loaded can get one.
+            // Only the `count` least loaded members can get a partition.
             candidates.select_nth_unstable(count as usize);
             candidates.truncate(count as usize);
         }
@@ -195,7 +195,7 @@ impl Waiting {
         }
     }
 
-    /// Finds the lowest level and its members. Where they are few, the next partitions are given by the heap. O(arcs). `None`
+    /// Scans the arcs for the lowest level and its members. If these are few, the heap gives the next partitions. O(arcs). `None`
     /// if no arc has room.
     fn look_through(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<()> {
         if self.arcs.is_empty() {

@@ -53,9 +53,8 @@ pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Pla
     assign_within(group, ownership, objective, &Limit::default()).0
 }
 
-/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same: each partition goes to the
-/// least loaded member, and the search up to the limit has made the loads more even. The second value is the search that ended
-/// early.
+/// As [`assign`], within a limit. If the limit was too small, the plan is still valid: each partition goes to the least loaded
+/// member, and the search up to the limit has made the loads more even. The second value is the search that ended early.
 #[must_use]
 pub fn assign_within(
     group: &Group,

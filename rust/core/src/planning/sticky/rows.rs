@@ -1,5 +1,5 @@
-//! The problem that the solver sees: rows of partitions that are alike, arcs to their subscribers, and the number of partitions
-//! that each member holds.
+//! The problem of the solver: rows of interchangeable partitions, arcs to their subscribers, and the number of partitions that
+//! each member holds.
 
 use std::cell::OnceCell;
 use std::hash::BuildHasher;
@@ -218,7 +218,7 @@ pub(super) fn racks_matter(group: &Group) -> bool {
 
 impl Problem {
     /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
-    /// holdings are fixed load and only the other partitions are to be placed. `racks` says that the rows are those of racks.
+    /// holdings are fixed load and only the other partitions are to be placed. With `racks`, the rows are those of racks.
     pub(super) fn new(
         group: &Group,
         subscribers: &Subscribers,

@@ -3,7 +3,7 @@
 use crate::planning::group::{Group, NONE};
 use crate::planning::plan::Plan;
 
-/// The subscription of all members that subscribe to anything, if they have the same one.
+/// The common subscription of all members with topics; `None` if they have different ones, or no member has topics.
 pub(super) fn only_subscription(group: &Group) -> Option<u32> {
     let mut subscribed = group
         .subscription_of()
@@ -123,8 +123,8 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
 
 /// Members that still want partitions, in a ring by ascending id with a pointer.
 ///
-/// Path compression skips members that want nothing more and members that the topic passes over. Without path compression, many
-/// such members would make dealing quadratic.
+/// Path compression skips members that want no more partitions and members that the topic passes over. Without path compression,
+/// many such members would make dealing quadratic.
 struct Ring {
     member: Vec<u32>,
     wants: Vec<u32>,

@@ -9,7 +9,7 @@ use crate::planning::group::NONE;
 use crate::planning::lag::most_crowded;
 use crate::planning::weights::{LoadBound, LoadProof, RelativeLoad};
 
-/// The most layers of partitions that are tried. With more layers, the sum of all weights proves nearly as much.
+/// The largest number of layers that is tried. With more layers, the bound by the sum of all weights is nearly as large.
 const LAYERS: u32 = 8;
 /// For the search of the most crowded topics, which is in whole numbers, loads are multiplied by 2 to this power.
 const PRECISION: u32 = 24;

@@ -176,7 +176,7 @@ fn room_within(weights: &Weights, most: RelativeLoad, tolerant: bool) -> Vec<u64
     weights.capacities().iter().map(room).collect()
 }
 
-/// Which partitions the members above their room give away before the search.
+/// The partitions that the members above their room give away before the search.
 #[derive(Clone, Copy, PartialEq)]
 enum ReleaseOrder {
     /// The fewest partitions, and of these the lightest that are enough.

@@ -8,8 +8,8 @@ use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::NONE;
 use crate::planning::weights::RelativeLoad;
 
-/// The best change with one of this many least loaded members is made. If no change with them helps, the search goes on to the
-/// others, up to the first that helps.
+/// After this many of the least loaded members, the best change with them is made. If no change with them helps, the search
+/// continues with the other members, up to the first change that helps.
 const TARGETS: usize = 16;
 
 /// A change of a plan: the partition that the most loaded member gives to the target, and in a swap the one that it takes back.

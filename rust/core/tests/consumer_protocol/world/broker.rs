@@ -32,7 +32,7 @@ impl World {
     pub(super) fn serve(&mut self, host: usize, conn: u64, frame: &[u8]) {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader).unwrap();
-        // The broker of a connection that the member has closed is not known any more: take the coordinator.
+        // The world does not know the broker of a connection that the member has closed: it takes the coordinator.
         let node = self.hosts[host].conns.get(&conn).copied().unwrap_or(self.coordinator);
         if self.unreachable.contains(&host) || self.cut_one_in > 0 && self.random.one_in(self.cut_one_in) {
             self.happens(self.now + self.delay, Happens::Broken(host, conn));

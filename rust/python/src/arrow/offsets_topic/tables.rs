@@ -1,4 +1,4 @@
-//! The output tables as Arrow columns. Each table has its own builders, so a row costs nothing in the columns of
+//! The output tables as Arrow columns. Each table has its own builders, so a row takes no memory in the columns of
 //! another table.
 
 use std::sync::Arc;

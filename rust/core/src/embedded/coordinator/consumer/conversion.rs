@@ -25,7 +25,7 @@ struct DecodedMember {
     assigned: BTreeMap<String, BTreeSet<u32>>,
 }
 
-/// Why the group stays a classic one, in the words of a broker.
+/// The reason why the group stays a classic one, with a broker's message.
 fn refusal(id: &str, reason: &str) -> Refusal {
     let message = format!("Cannot upgrade classic group {id} to consumer group because {reason}.");
     Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)

@@ -284,7 +284,7 @@ impl ConsumerGroup {
         Ok(())
     }
 
-    /// The session starts anew with each heartbeat; the time to give partitions up, with each revocation.
+    /// Each heartbeat restarts the timer of the session, and each new revocation starts the timer of the revocation.
     fn set_timers(&self, context: &mut Context<'_>, member_id: &str, changed: bool) {
         let Some(member) = self.members.get(member_id) else { return };
         let session = context.now.saturating_add(context.config.consumer_session_timeout_ms);

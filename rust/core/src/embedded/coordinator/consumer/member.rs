@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Partitions by topic, each with the epoch in which it was assigned to the member.
 pub(in crate::embedded::coordinator) type Partitions = BTreeMap<TopicId, BTreeMap<i32, i32>>;
 
-/// How far a member is on the way to its target.
+/// The progress of a member towards its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemberState {
     /// The member has its target.
@@ -45,11 +45,11 @@ pub(in crate::embedded::coordinator) struct Member {
     pub(super) vote: Option<Assignor>,
     /// The epoch in the last answer to the member, or -2 for a static member that has left for a while.
     pub(super) epoch: i32,
-    /// The epoch before. The coordinator accepts a request with it if the answer with the present epoch may have been lost.
+    /// The epoch before the present one. A request with it is accepted if the answer with the present epoch may have been lost.
     pub(super) previous_epoch: i32,
     pub(super) state: MemberState,
     pub(super) assigned: Partitions,
-    /// Not assigned any more, and not acknowledged as given up.
+    /// The partitions that are no longer assigned, and not yet acknowledged as given up.
     pub(super) pending: Partitions,
     /// Set for a member of the classic protocol.
     pub(super) classic: Option<Classic>,
@@ -72,7 +72,8 @@ pub(super) fn still_owns(owned: Option<&[HeartbeatTopicPartitions]>, partitions:
 }
 
 impl Member {
-    /// Whether the member owns only partitions that are assigned to it. A request without owned partitions does not show that.
+    /// Whether the request proves that the member owns only partitions that are assigned to it. A request without owned
+    /// partitions is no proof.
     pub(super) fn holds_only_its_own(&self, owned: Option<&[HeartbeatTopicPartitions]>) -> bool {
         owned.is_some_and(|owned| each_of(owned).all(|(topic, partition)| has(&self.assigned, topic, partition)))
     }

@@ -83,7 +83,7 @@ pub struct ConsumerMemberView {
     pub client_id: String,
     /// The epoch in the last answer to the member; -2 for a static member that has left for a while.
     pub epoch: i32,
-    /// How far the member is on the way to its target.
+    /// The progress of the member towards its target.
     pub state: MemberState,
     /// Its partitions, by topic.
     pub assigned: BTreeMap<TopicId, Vec<i32>>,

@@ -1,4 +1,4 @@
-//! Which commits and fetches of offsets a KIP-848 group accepts.
+//! The checks of a KIP-848 group for commits and fetches of offsets.
 
 use super::ConsumerGroup;
 use crate::embedded::coordinator::topics::ClusterTopics;

@@ -91,7 +91,7 @@ impl ConsumerGroup {
             }
             (resolved.done, resolved.topics) = (true, found);
             self.track(matching.iter().copied(), topics);
-            // Planning is put off, so nothing can fail.
+            // With `Later` no plan is made, so no error is possible.
             let _ = self.planner.resolve(&text, &matching, When::Later);
         }
         if self.planner.changes() != before {

@@ -1,4 +1,4 @@
-//! `java.util.HashMap`, as far as its order goes.
+//! The iteration order of `java.util.HashMap`.
 
 use crate::planning::group::NONE;
 

@@ -64,8 +64,8 @@ impl IntSet {
             IntSet::Live(map) => map.keys().collect(),
             IntSet::Fresh(capacity, list) => {
                 let last = grown(capacity.next_power_of_two(), list.len());
-                // With so few runs of consecutive numbers, no bin has more nodes than a list may have, whatever the capacity was
-                // when they were added.
+                // With so few runs of consecutive numbers, no bin had more nodes than a list may have, at any capacity of the
+                // growing set.
                 let runs = 1 + list.windows(2).filter(|pair| pair[0].wrapping_add(1) != pair[1]).count();
                 let plain = (runs <= usize::from(PLAIN_BIN)).then(|| by_bins(&list, last)).flatten();
                 plain.unwrap_or_else(|| IntSet::Fresh(capacity, list).live().keys().collect())
@@ -90,7 +90,7 @@ impl IntSet {
         }
         match self {
             IntSet::Live(map) => map,
-            IntSet::Copied(_) | IntSet::Fresh(..) => unreachable!("it was just made live"),
+            IntSet::Copied(_) | IntSet::Fresh(..) => unreachable!("the set is live by now"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The orders of Java's collections, on which the broker's plans depend.
 //!
 //! A `HashMap` is in the order of its bins, and a bin is in the order of insertion until it becomes a tree. So the order follows
-//! from the hash codes, from the capacity at each moment, and from the sequence of insertions and removals. Nothing here keeps
-//! values: a caller keeps them by key.
+//! from the hash codes, from the capacity at each moment, and from the sequence of insertions and removals. These maps have keys
+//! only; the caller keeps the values by key.
 
 mod hash;
 mod hash_map;

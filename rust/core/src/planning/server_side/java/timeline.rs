@@ -1,4 +1,4 @@
-//! `TimelineHashMap` of Kafka's group coordinator, as far as its order goes.
+//! The iteration order of `TimelineHashMap`, a map of Kafka's group coordinator.
 
 /// The multiplier of its second hash.
 const GOLDEN: i64 = -7_046_029_254_386_353_131;
@@ -42,7 +42,7 @@ impl Timeline {
         self.slots.iter().flat_map(|slot| slot.iter().rev()).map(|&(number, _)| number)
     }
 
-    /// `put`, of a member that is there or of a new one. Before, the slots double if one entry more would be too many for them.
+    /// `put`, of a present member or of a new one. If one more entry would be too many for the slots, their number doubles first.
     pub(crate) fn put(&mut self, number: u32, hash: i32) {
         if (self.size + 1) * 3 > self.slots.len() * 4 {
             let old = std::mem::take(&mut self.slots);

@@ -177,7 +177,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Puts `new` where `old` is below `parent`.
+    /// Makes `new` the child of `parent` in place of `old`.
     fn replace(&mut self, parent: u32, old: u32, new: u32) {
         if parent == NONE {
             self.root = new;

@@ -5,7 +5,7 @@
 
 use super::cost::Cost;
 
-/// A node that an edge leads to, and the number of edges up to there.
+/// The end node of an edge, and the number of edges of the path to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub layer: u32,
@@ -45,7 +45,7 @@ impl<C: Cost> Buckets<C> {
         at
     }
 
-    /// The least distance and its nodes, in the order in which they came.
+    /// The least distance and its nodes, in the order in which they were pushed.
     pub(super) fn pop(&mut self) -> Option<(C, Vec<Entry>)> {
         Some((self.distances.pop()?, self.nodes.pop()?))
     }

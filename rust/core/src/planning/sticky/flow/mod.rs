@@ -8,7 +8,8 @@
 //! At the start, each arc carries the units that cost less than a price of its row. With these prices as potentials, no
 //! residual cost is negative, so successive shortest paths lead to the optimum. A balanced proposal is optimal as it is.
 //!
-//! No path leads from one block to another, so each block is searched alone. A block that the start leaves even is not searched.
+//! No path leads from one block to another, so each block is searched alone. A block whose nodes all have excess 0 at the start
+//! is not searched.
 
 mod buckets;
 mod cost;
@@ -111,18 +112,18 @@ pub(super) struct Detour {
     pub mismatch: bool,
 }
 
-/// Paths over hubs, which several rows use: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
-/// row has the whole cost. So the number of edges grows with the sum of rows and subscriptions, and not with their product.
+/// Paths over hubs, which several rows use: from a row to a hub, on to hubs of a lower number, and to members. The edge out of
+/// the row has the whole cost. So the number of edges grows with the sum of rows and subscriptions, and not with their product.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
     pub hubs: u32,
     pub edges: Vec<Detour>,
 }
 
-/// The start: each row has a price, and its arcs carry the units that cost less. The excess of a node is the number of units
-/// that it has too many (positive) or too few (negative).
+/// The start: each row has a price, and its arcs carry the units that cost less. The excess of a node is its surplus of units;
+/// a negative excess is a deficit.
 struct Start {
-    /// By arc, the units that it carries.
+    /// By arc, its flow.
     taken: Vec<u32>,
     of_row: Vec<i64>,
     of_member: Vec<i64>,
@@ -196,7 +197,7 @@ impl Start {
         Self { taken, of_row, of_member, of_block, raised, elsewhere }
     }
 
-    /// The blocks in which a node has units too many or too few, ascending.
+    /// The blocks with a node whose excess is not 0, ascending.
     fn uneven(&self, blocks: &Blocks) -> Vec<u32> {
         let mut uneven: Vec<bool> = self.of_block.iter().map(|&excess| excess != 0).collect();
         let members = blocks.of_member.iter().zip(&self.of_member);

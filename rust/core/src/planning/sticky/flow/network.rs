@@ -9,11 +9,11 @@ use crate::planning::sticky::levels::Blocks;
 use crate::planning::sticky::rows::Problem;
 
 /// Nodes are numbered: members, hubs of detours, rows, and one hub for each block, which gives members the right to `low + 1`.
-/// So arcs carry from the greater number to the smaller. Members and rows are numbered block by block, and in a block as the
-/// problem numbers them.
+/// So a unit flows from the node with the greater number to the one with the smaller. Members and rows are numbered block by
+/// block, and in a block as the problem numbers them.
 ///
-/// An arc between a row and a member of another block carries nothing and is left out. With one block, the arcs are those of
-/// the problem.
+/// An arc between a row and a member of another block has no flow and is left out. With one block, the arcs are those of the
+/// problem.
 pub(super) struct Network<'a> {
     /// Row to its members.
     pub arcs: Cow<'a, Csr>,
@@ -25,7 +25,7 @@ pub(super) struct Network<'a> {
     pub origin: Vec<u32>,
     members: Vec<u32>,
     rows: Vec<u32>,
-    /// By block, its first member and row, and at the end the number of all.
+    /// By block, its first member and row; at the end, the number of all members and rows.
     pub member_starts: Vec<u32>,
     pub row_starts: Vec<u32>,
     /// By block, as the problem numbers it.
@@ -59,7 +59,7 @@ impl DetoursOf {
         places.start + of_node.partition_point(|&(_, other)| other < arc) as u32
     }
 
-    /// By place, whether the edge leads from its node in the detour's own direction: such an edge always has room.
+    /// By place, whether the edge leads from its node in the detour's own direction: such an edge always has residual capacity.
     pub(super) fn forward(&self) -> Vec<bool> {
         let nodes = (0..self.starts.len() as u32).flat_map(|node| self.places(node).map(move |_| node));
         self.ends.iter().zip(nodes).map(|(&(to, _), node)| node > to).collect()

@@ -1,4 +1,4 @@
-//! Successive shortest paths from nodes with units too many to nodes with units missing.
+//! Successive shortest paths from nodes with an excess to nodes with a deficit.
 
 use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
@@ -14,7 +14,7 @@ const CANDIDATE_STEPS: u64 = 8;
 /// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
-    /// The units that it carries.
+    /// Its flow.
     taken: u32,
     held: u32,
     proposed: u32,
@@ -27,7 +27,7 @@ struct Arc {
 struct RackCost {
     /// The member is on another rack than the row's partitions.
     mismatch: bool,
-    /// Whether an earlier edge has the cost: on a detour, the edge out of the row has all of it.
+    /// Whether an earlier edge of the path has this cost: on a detour, the edge out of the row has the whole cost.
     paid: bool,
 }
 
@@ -52,14 +52,14 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     arcs: Vec<Arc>,
     /// By arc, where there are racks.
     rack_costs: Vec<RackCost>,
-    /// The arcs of members that carry something.
+    /// The arcs of members with a positive flow.
     carrying: Carrying,
-    /// By place of a detour at a node, whether it can carry a unit away from the node: in its own direction always, against it
-    /// while it carries something.
+    /// By place of a detour at a node, whether it has residual capacity away from the node: in its own direction always, against
+    /// it while its flow is positive.
     open: Carrying,
     /// By member, whether it uses its right to `low + 1`.
     raised: Vec<bool>,
-    /// By node, units that are too many (positive) or missing (negative).
+    /// By node, its excess (positive) or its deficit (negative).
     excess: Vec<i64>,
     potential: Vec<C>,
     /// The cost of a partition on another rack, and of one that moves; the distance costs 1.
@@ -126,13 +126,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// By arc, the units that it carries; the detours come last.
+    /// By arc, its flow; the detours come last.
     pub(super) fn into_taken(self) -> Vec<u32> {
         self.arcs.iter().map(|arc| arc.taken).collect()
     }
 
-    /// Carries every unit that is too many to a node where one is missing. False if there is no path: the blocks admit a plan,
-    /// so that is a defect of the blocks or of this search.
+    /// Sends every unit of excess to a deficit. False if there is no path: the blocks admit a plan, so a missing path is a defect
+    /// of the blocks or of this search.
     pub(super) fn carry_all(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         let mut search = PathSearch::new(self.excess.len());
         let Network { member_starts, row_starts, first_row, first_block, .. } = self.network;
@@ -151,8 +151,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 sources.retain(|&source| self.excess[source as usize] > 0);
             }
         }
-        // If more units were missing than too many, the units that no node can send would be missing from the plan without an
-        // error.
+        // If the deficits were larger than the excesses together, the plan would lack partitions without an error.
         Ok(self.excess.iter().all(|&excess| excess == 0))
     }
 
@@ -248,7 +247,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         None
     }
 
-    /// How many units an edge carries at its present cost.
+    /// The residual capacity of an edge at its present cost.
     fn capacity(&self, node: u32, to: u32, arc: u32) -> i64 {
         let Some(&Arc { taken, held, proposed, .. }) = self.arcs.get(arc as usize) else {
             return 1;
@@ -286,8 +285,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// Breadth-first layers over the edges that cost nothing, up to the first layer with a deficit. Returns whether there is
-    /// such a layer. The nodes behind edges that cost something become candidates of [`Flow::shorten`].
+    /// Breadth-first layers over the edges with reduced cost 0, up to the first layer with a deficit. Returns whether there is
+    /// such a layer. The end nodes of the other edges become candidates of [`Flow::shorten`].
     fn layer(&self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         budget.spend(sources.len() as u64)?;
         search.begin();
@@ -322,13 +321,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(search.last < u32::MAX)
     }
 
-    /// After a [`Flow::layer`] without a deficit: changes the potentials so that a shortest path to a deficit costs nothing;
-    /// false if there is no path. The layers go on: a node's layer is the least number of edges of a shortest path. So the layers
-    /// are those that [`Flow::layer`] would find with the new potentials.
+    /// After a [`Flow::layer`] without a deficit: changes the potentials so that a shortest path to a deficit has reduced cost 0;
+    /// false if there is no path. The layers continue: a node's layer is the least number of edges of a shortest path. So the
+    /// layers are those that [`Flow::layer`] would find with the new potentials.
     fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         let without_cost = search.layered.len();
         let mut farthest = None;
-        // The nodes at the distance of the present bucket to which edges that cost nothing lead, by layer.
+        // By layer, the nodes at the distance of the present bucket that an edge with reduced cost 0 reaches.
         let mut level = std::mem::take(&mut search.level);
         let mut found = false;
         while !found && let Some((distance, mut candidates)) = search.candidates.pop() {
@@ -388,8 +387,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(true)
     }
 
-    /// Sends units from `source` to deficits along shortest paths through the layers, until the source has no unit too many or
-    /// there is no path.
+    /// Sends units from `source` to deficits along shortest paths through the layers, until the source has no excess or there is
+    /// no path.
     fn send(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.path.clear();
         let mut node = source;
@@ -427,7 +426,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// Carries units along a path to a deficit, and cuts the path off where it carries no more. Returns the node at its new end.
+    /// Sends units along a path to a deficit. Then cuts the path before the first edge whose capacity at its cost is used up,
+    /// and returns the node at the new end.
     fn carry_along(&mut self, source: u32, end: u32, path: &mut Vec<Step>) -> u32 {
         let most = self.excess[source as usize].min(-self.excess[end as usize]);
         let (mut amount, mut narrowest) = (most, path.len());
@@ -456,8 +456,8 @@ struct Step {
     arc: u32,
 }
 
-/// The state of a node in the last search. It is one struct: edges lead to nodes anywhere in memory, and a visit then reads one
-/// place.
+/// The state of a node in the last search. One struct has all fields, since edges lead to nodes anywhere in memory: a visit then
+/// reads one place.
 #[derive(Clone, Copy)]
 struct Visit<C> {
     /// The round of the search in which the node got its layer. In another round the layer is invalid.
@@ -480,7 +480,7 @@ struct PathSearch<C> {
     /// The first layer with a deficit.
     last: u32,
     candidates: Buckets<C>,
-    /// Kept for its memory.
+    /// Scratch space of [`Flow::shorten`], kept for its memory.
     level: Vec<Entry>,
     path: Vec<Step>,
 }
@@ -516,8 +516,8 @@ impl<C: Cost> PathSearch<C> {
         self.layered.push(node);
     }
 
-    /// Enters a distance and its number of edges if they are less than those so far, the distance first. Returns whether they
-    /// are.
+    /// Enters a distance and its number of edges if the distance is less than the present one or, of equal distances, the number.
+    /// Returns whether they were entered.
     fn nearer(&mut self, node: u32, distance: C, edges: u32) -> bool {
         let visit = &mut self.visits[node as usize];
         let nearer = visit.reached != self.round || (distance, edges) < (visit.distance, visit.edges);

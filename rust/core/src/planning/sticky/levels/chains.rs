@@ -1,7 +1,7 @@
 //! Chains of moves between members: a maximum flow at a threshold.
 //!
-//! Most members above a threshold have a member below it close by. So the first search starts at each member above the threshold
-//! and looks around it, nearest first. The members and rows that a search without success has seen are not searched again. This
+//! Most members above a threshold are few moves away from a member below it. So the first search is a breadth-first search from
+//! each member above the threshold. The members and rows that a search without success has seen are not searched again. This
 //! is quick, but in some groups it would search the whole group for each partition. Therefore its steps are limited
 //! ([`STEPS_AROUND`]), and a second search finds the remaining chains by breadth-first layers.
 
@@ -16,7 +16,7 @@ const UNREACHED: u32 = u32::MAX;
 /// The round that marks the members and rows that a search without success has seen.
 const DEAD: u32 = u32::MAX;
 
-/// The steps for looking around at one threshold, for each member, row and arc of the piece.
+/// The steps of the first search at one threshold, for each member, row and arc of the piece.
 const STEPS_AROUND: u64 = 8;
 
 /// Rows and members with the present flow, and the layers of the last search.
@@ -24,7 +24,7 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     problem: &'a Problem,
     pub(super) flow: Vec<u32>,
     pub(super) loads: Vec<u32>,
-    /// The arcs that carry something. A cut removes none of them.
+    /// The arcs with a positive flow. A cut removes none of them.
     carrying: Carrying,
     row_arcs: RowArcs<'a>,
     row_layer: Vec<u32>,
@@ -37,7 +37,7 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     emptied: Option<u32>,
 }
 
-/// The arcs of rows that still connect: a cut removes those between the two parts.
+/// The arcs of rows that no cut has removed: a cut removes those between its two parts.
 struct RowArcs<'a> {
     arcs: &'a Csr,
     /// By row, how many arcs are left, at the places of the row's arcs in `left`; [`UNCUT`] for all.
@@ -292,7 +292,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         whole
     }
 
-    /// Adds `amount` to the flow of an arc, or takes it off.
+    /// Adds `amount` to the flow of an arc, or subtracts it.
     fn change(&mut self, arc: u32, amount: u32, more: bool) {
         let flow = &mut self.flow[arc as usize];
         let before = *flow;
@@ -409,8 +409,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Ok(None)
     }
 
-    /// Drops the arcs from the rows of the lower part to the members of the upper part. They carry nothing, and neither does any
-    /// arc from an upper row to a lower member.
+    /// Drops the arcs from the rows of the lower part to the members of the upper part. Neither these arcs nor those from upper
+    /// rows to lower members have a flow.
     pub(super) fn cut(&mut self, lower_rows: &[u32]) {
         let Self { row_arcs, member_layer, .. } = self;
         for &row in lower_rows {
@@ -463,7 +463,7 @@ impl RowArcs<'_> {
 }
 
 impl Around {
-    /// Whether this search, or an earlier one without success, has seen the row.
+    /// Whether this search, or an earlier one without success, has visited the row.
     fn has_seen(&self, row: u32) -> bool {
         let seen = self.row_seen[row as usize];
         seen == self.round || seen == DEAD

@@ -32,7 +32,7 @@ pub(super) struct Blocks {
     pub blocks: Vec<Block>,
     /// By member; [`NONE`] for members without an arc.
     pub of_member: Vec<u32>,
-    /// By row, the block whose members get it. An arc to a member of another block carries nothing.
+    /// By row, the block whose members get it. An arc to a member of another block has no flow.
     pub of_row: Vec<u32>,
     /// By arc, a plan that the blocks allow; `None` where the blocks allow the plan that the search began with.
     pub flow: Option<Vec<u32>>,
@@ -161,7 +161,7 @@ impl Blocks {
         }
     }
 
-    /// Whether a member of a block may have one more than the low level: not if it is full there.
+    /// Whether a member of a block may have one partition more than the low level. A member that is full at that level may not.
     pub(super) fn may_be_raised(&self, member: u32) -> bool {
         self.most.is_empty()
             || self.at_level(member, u32::MAX) > self.blocks[self.of_member[member as usize] as usize].low

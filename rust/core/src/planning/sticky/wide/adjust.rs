@@ -1,5 +1,5 @@
-//! From the proposal to given loads with few changes. A plan whose search for the fewest moves ended early gets the loads of
-//! its balance in this way.
+//! From the proposal to given loads with few changes. If the search for the fewest moves ended early, the plan gets its balanced
+//! loads by this adjustment.
 
 use super::{Gift, Lanes};
 use crate::planning::group::Csr;

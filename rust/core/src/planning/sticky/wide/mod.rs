@@ -26,8 +26,8 @@ use crate::planning::plan::Plan;
 use crate::planning::subscribers::Subscribers;
 use hubs::{Hubs, NearSets};
 
-/// The steps, as [`super::STEPS`] and [`super::STEPS_PER_ARC`]. An edge over hubs is anywhere in memory, so that a step takes twice
-/// as long: with the same number of steps, a leader of 11,910 members took 2.9 s.
+/// The steps, as [`super::STEPS`] and [`super::STEPS_PER_ARC`]. An edge over hubs is anywhere in memory, so that a step takes
+/// twice as long: with the same number of steps, a leader of 11,910 members took 2.9 s.
 const STEPS: u64 = super::STEPS / 2;
 const STEPS_PER_ARC: u64 = super::STEPS_PER_ARC / 2;
 
