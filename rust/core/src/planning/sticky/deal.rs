@@ -18,19 +18,35 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
     let given = |row| problem.arcs_of_row(row).any(|arc| room[arc as usize] > 0);
     let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
-    let mut free = Vec::new();
+    let (mut free, mut members) = (Vec::new(), Vec::new());
     let mut segments = problem.segments.iter().filter(|segment| gives[segment.row as usize]).peekable();
     while let Some(&Segment { row, start, end, .. }) = segments.next() {
-        free.extend((start..end).filter(|&partition| owner[partition as usize] == NONE));
+        // Each number is written, but only those without an owner advance the count: no branch depends on an owner.
+        let owners = &owner[start as usize..end as usize];
+        let mut count = free.len();
+        free.resize(count + owners.len(), 0);
+        for (partition, &owner) in (start..end).zip(owners) {
+            free[count] = partition;
+            count += usize::from(owner == NONE);
+        }
+        free.truncate(count);
         if segments.peek().is_some_and(|next| next.row == row) {
             continue;
         }
         let mut rest = free.as_slice();
         least_loaded.give(row, free.len() as u32, |arcs, rounds| {
+            if let [arc] = arcs {
+                let (round, left) = rest.split_at(rounds as usize);
+                round.iter().for_each(|&partition| owner[partition as usize] = problem.member(*arc));
+                rest = left;
+                return;
+            }
+            members.clear();
+            members.extend(arcs.iter().map(|&arc| problem.member(arc)));
             for _ in 0..rounds {
-                let (round, left) = rest.split_at(arcs.len());
-                for (&partition, &arc) in round.iter().zip(arcs) {
-                    owner[partition as usize] = problem.member(arc);
+                let (round, left) = rest.split_at(members.len());
+                for (&partition, &member) in round.iter().zip(&members) {
+                    owner[partition as usize] = member;
                 }
                 rest = left;
             }

@@ -11,6 +11,10 @@ use crate::planning::sticky::carrying::Carrying;
 /// The steps for a candidate, besides those for its edges.
 const CANDIDATE_STEPS: u64 = 8;
 
+/// After this number of dead ends at the present layers, the nodes that lead to a deficit are marked. With fewer dead ends, the
+/// marks would take longer than the dead ends.
+const DEAD_ENDS: u32 = 16;
+
 /// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
@@ -32,13 +36,11 @@ struct RackCost {
 }
 
 /// An edge out of a node, as the node's list has it.
-struct Edge<C> {
+struct Edge {
     place: u32,
     to: u32,
     /// [`NONE`] for the edge between a member and the hub of its block.
     arc: u32,
-    /// Never negative.
-    reduced: C,
 }
 
 pub(super) struct Flow<'a, C, const RACKS: bool> {
@@ -172,25 +174,31 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         cost
     }
 
+    /// The cost of one unit more on an edge out of `node`, by the potentials; never negative.
+    #[inline]
+    fn reduced(&self, node: u32, to: u32, arc: u32) -> C {
+        let cost = match self.arcs.get(arc as usize) {
+            None => C::from(0),
+            Some(&Arc { taken, .. }) if node > to => self.cost(arc, taken + 1),
+            Some(&Arc { taken, .. }) => -self.cost(arc, taken),
+        };
+        let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
+        debug_assert!(reduced >= C::from(0), "potentials stay feasible");
+        reduced
+    }
+
     /// Calls `visit` with the edges out of `node` that can carry a unit, from the given place of its list on, until it returns
     /// true. Returns the edge for which it returned true.
     #[inline]
-    fn find_edge(&self, node: u32, from: u32, mut visit: impl FnMut(&Edge<C>) -> bool) -> Option<Edge<C>> {
+    fn find_edge(&self, node: u32, from: u32, mut visit: impl FnMut(&Edge) -> bool) -> Option<Edge> {
         let network = self.network;
-        let here = self.potential[node as usize];
-        let edge = |place: u32, to: u32, arc: u32, cost: C| {
-            let reduced = cost + here - self.potential[to as usize];
-            debug_assert!(reduced >= C::from(0), "potentials stay feasible");
-            Edge { place, to, arc, reduced }
-        };
         let mut places = 0;
         if node < self.members {
             let (start, end) = (self.arcs_of.start(node), self.arcs_of.start(node + 1));
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
                 let arc = self.arcs_of.items()[at as usize];
-                let Arc { taken, row, .. } = self.arcs[arc as usize];
-                let edge = edge(at - start, self.first_row + row, arc, -self.cost(arc, taken));
+                let edge = Edge { place: at - start, to: self.first_row + self.arcs[arc as usize].row, arc };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -201,7 +209,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let raisable = network.raisable.row(node - self.first_block);
             for (&to, place) in raisable.iter().skip(from as usize).zip(from..) {
                 if self.raised[to as usize] {
-                    let edge = edge(place, to, NONE, C::from(0));
+                    let edge = Edge { place, to, arc: NONE };
                     if visit(&edge) {
                         return Some(edge);
                     }
@@ -212,8 +220,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let row = node - self.first_row;
             let start = self.rows.start(row);
             for (&to, place) in self.rows.row(row).iter().skip(from as usize).zip(from..) {
-                let arc = start + place;
-                let edge = edge(place, to, arc, self.cost(arc, self.arcs[arc as usize].taken + 1));
+                let edge = Edge { place, to, arc: start + place };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -225,9 +232,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = here.start.saturating_add(from.saturating_sub(places));
             while let Some(at) = self.open.next(next, here.end) {
                 let (to, arc) = detours.ends[at as usize];
-                let taken = self.arcs[arc as usize].taken;
-                let cost = if node > to { self.cost(arc, taken + 1) } else { -self.cost(arc, taken) };
-                let edge = edge(places + at - here.start, to, arc, cost);
+                let edge = Edge { place: places + at - here.start, to, arc };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -238,7 +243,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if node < self.members && from <= places && !self.raised[node as usize] {
             let hub = network.hub_of[node as usize];
             if hub != NONE {
-                let edge = edge(places, hub, NONE, C::from(0));
+                let edge = Edge { place: places, to: hub, arc: NONE };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -247,7 +252,39 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         None
     }
 
-    /// The residual capacity of an edge at its present cost.
+    /// Calls `visit` with the edges into `node` that can carry a unit: the node at the other end, and the arc.
+    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, u32)) {
+        let network = self.network;
+        if node < self.members {
+            for &arc in self.arcs_of.row(node) {
+                visit(self.first_row + self.arcs[arc as usize].row, arc);
+            }
+            let hub = network.hub_of[node as usize];
+            if self.raised[node as usize] && hub != NONE {
+                visit(hub, NONE);
+            }
+        } else if node >= self.first_block {
+            let raisable = network.raisable.row(node - self.first_block).iter();
+            raisable.filter(|&&member| !self.raised[member as usize]).for_each(|&member| visit(member, NONE));
+            return;
+        } else if node >= self.first_row {
+            let row = node - self.first_row;
+            for (arc, &member) in (self.rows.start(row)..).zip(self.rows.row(row)) {
+                if self.arcs[arc as usize].taken > 0 {
+                    visit(member, arc);
+                }
+            }
+        }
+        if RACKS && let Some(detours) = &network.detours {
+            let places = detours.places(node);
+            for &(other, arc) in &detours.ends[places.start as usize..places.end as usize] {
+                if other > node || self.arcs[arc as usize].taken > 0 {
+                    visit(other, arc);
+                }
+            }
+        }
+    }
+
     fn capacity(&self, node: u32, to: u32, arc: u32) -> i64 {
         let Some(&Arc { taken, held, proposed, .. }) = self.arcs.get(arc as usize) else {
             return 1;
@@ -305,14 +342,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             self.find_edge(node, 0, |edge| {
                 steps += 1;
                 if !search.is_layered(edge.to) {
-                    if edge.reduced == C::from(0) {
-                        search.enter(edge.to, layer + 1);
-                        if self.excess[edge.to as usize] < 0 {
-                            search.last = layer + 1;
-                        }
-                    } else if search.nearer(edge.to, edge.reduced, layer + 1) {
-                        search.candidates.push(edge.reduced, Entry { layer: layer + 1, node: edge.to });
-                    }
+                    self.reach(node, edge, layer + 1, search);
                 }
                 false
             });
@@ -321,11 +351,34 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(search.last < u32::MAX)
     }
 
+    /// Enters the end of an edge into a layer, or among the nodes beyond an edge with a reduced cost. Most edges end at nodes that
+    /// have a layer; so that their check is inlined, this function is not.
+    #[inline(never)]
+    fn reach(&self, node: u32, edge: &Edge, layer: u32, search: &mut PathSearch<C>) {
+        let reduced = self.reduced(node, edge.to, edge.arc);
+        if reduced != C::from(0) {
+            search.beyond.push((reduced, Entry { layer, node: edge.to }));
+            return;
+        }
+        search.enter(edge.to, layer);
+        if self.excess[edge.to as usize] < 0 {
+            search.last = layer;
+            search.ends.push(edge.to);
+        }
+    }
+
     /// After a [`Flow::layer`] without a deficit: changes the potentials so that a shortest path to a deficit has reduced cost 0;
     /// false if there is no path. The layers continue: a node's layer is the least number of edges of a shortest path. So the
     /// layers are those that [`Flow::layer`] would find with the new potentials.
     fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         let without_cost = search.layered.len();
+        let beyond = std::mem::take(&mut search.beyond);
+        for &(reduced, entry) in &beyond {
+            if !search.is_layered(entry.node) && search.nearer(entry.node, reduced, entry.layer) {
+                search.candidates.push(reduced, entry);
+            }
+        }
+        search.beyond = beyond;
         let mut farthest = None;
         // By layer, the nodes at the distance of the present bucket that an edge with reduced cost 0 reaches.
         let mut level = std::mem::take(&mut search.level);
@@ -353,6 +406,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 search.enter(node, layer);
                 if self.excess[node as usize] < 0 {
                     farthest = Some((distance, layer));
+                    search.ends.push(node);
                 }
                 if farthest.is_some() {
                     continue;
@@ -360,13 +414,15 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 let mut steps = CANDIDATE_STEPS;
                 self.find_edge(node, 0, |edge| {
                     steps += 1;
-                    let farther = distance + edge.reduced;
-                    if !search.is_layered(edge.to) && search.nearer(edge.to, farther, layer + 1) {
-                        let entry = Entry { layer: layer + 1, node: edge.to };
-                        if farther == distance {
-                            level.push(entry);
-                        } else {
-                            search.candidates.push(farther, entry);
+                    if !search.is_layered(edge.to) {
+                        let farther = distance + self.reduced(node, edge.to, edge.arc);
+                        if search.nearer(edge.to, farther, layer + 1) {
+                            let entry = Entry { layer: layer + 1, node: edge.to };
+                            if farther == distance {
+                                level.push(entry);
+                            } else {
+                                search.candidates.push(farther, entry);
+                            }
                         }
                     }
                     false
@@ -407,23 +463,56 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             } else {
                 self.find_edge(node, next, |edge| {
                     steps += 1;
-                    edge.reduced == C::from(0)
-                        && search.is_layered(edge.to)
-                        && search.visits[edge.to as usize].layer == layer + 1
+                    search.may_lead_on(edge.to, layer + 1) && self.reduced(node, edge.to, edge.arc) == C::from(0)
                 })
             };
             budget.spend(steps)?;
-            if let Some(Edge { place, to, arc, .. }) = onward {
+            if let Some(Edge { place, to, arc }) = onward {
                 search.visits[node as usize].next = place;
                 search.path.push(Step { node, place, to, arc });
                 node = to;
             } else {
-                search.visits[node as usize].next = u32::MAX;
+                search.visits[node as usize].next = DEAD;
+                search.dead_ends += 1;
+                if search.dead_ends == DEAD_ENDS {
+                    self.mark_leading(search, budget)?;
+                }
                 let Some(Step { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
                 search.visits[before as usize].next = place + 1;
                 node = before;
             }
         }
+    }
+
+    /// Marks the nodes from which the layers lead to a deficit. Later searches at these layers pass only marked nodes. So they
+    /// find the paths that they would find without marks, and no other dead ends than those of new paths.
+    fn mark_leading(&self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
+        search.is_marked = true;
+        let mut leading = std::mem::take(&mut search.ends);
+        leading.retain(|&end| self.excess[end as usize] < 0);
+        for &end in &leading {
+            search.visits[end as usize].leading = search.round;
+        }
+        while let Some(node) = leading.pop() {
+            let layer = search.visits[node as usize].layer;
+            let mut steps = 1;
+            self.each_edge_into(node, |from, arc| {
+                steps += 1;
+                let Visit { round, layer: before, next, leading: marked, .. } = search.visits[from as usize];
+                if round == search.round
+                    && before + 1 == layer
+                    && next != DEAD
+                    && marked != round
+                    && self.reduced(from, node, arc) == C::from(0)
+                {
+                    search.visits[from as usize].leading = round;
+                    leading.push(from);
+                }
+            });
+            budget.spend(steps)?;
+        }
+        search.ends = leading;
+        Ok(())
     }
 
     /// Sends units along a path to a deficit. Then cuts the path before the first edge whose capacity at its cost is used up,
@@ -463,14 +552,18 @@ struct Visit<C> {
     /// The round of the search in which the node got its layer. In another round the layer is invalid.
     round: u32,
     layer: u32,
-    /// The first place in its list of edges that the search has not tried.
+    /// The first place in its list of edges that the search has not tried; [`DEAD`] if no path leads through the node.
     next: u32,
+    /// The round in which the node was marked as leading to a deficit.
+    leading: u32,
     /// The round in which the node got its distance.
     reached: u32,
     /// The number of edges of a shortest path, and its cost.
     edges: u32,
     distance: C,
 }
+
+const DEAD: u32 = u32::MAX;
 
 /// The result of a search. Only the nodes marked with the present round have meaningful entries.
 struct PathSearch<C> {
@@ -479,6 +572,13 @@ struct PathSearch<C> {
     layered: Vec<u32>,
     /// The first layer with a deficit.
     last: u32,
+    /// The deficits that the layers reach.
+    ends: Vec<u32>,
+    /// Whether [`Flow::mark_leading`] has marked the nodes that lead to a deficit.
+    is_marked: bool,
+    dead_ends: u32,
+    /// The ends of the edges with a reduced cost, as [`Flow::layer`] finds them: candidates if it finds no deficit.
+    beyond: Vec<(C, Entry)>,
     candidates: Buckets<C>,
     /// Scratch space of [`Flow::shorten`], kept for its memory.
     level: Vec<Entry>,
@@ -489,9 +589,16 @@ impl<C: Cost> PathSearch<C> {
     fn new(nodes: usize) -> Self {
         Self {
             round: 0,
-            visits: vec![Visit { round: 0, layer: 0, next: 0, reached: 0, edges: 0, distance: C::from(0) }; nodes],
+            visits: vec![
+                Visit { round: 0, layer: 0, next: 0, leading: 0, reached: 0, edges: 0, distance: C::from(0) };
+                nodes
+            ],
             layered: Vec::new(),
             last: u32::MAX,
+            ends: Vec::new(),
+            is_marked: false,
+            dead_ends: 0,
+            beyond: Vec::new(),
             candidates: Buckets::new(),
             level: Vec::new(),
             path: Vec::new(),
@@ -502,12 +609,23 @@ impl<C: Cost> PathSearch<C> {
         self.round += 1;
         self.last = u32::MAX;
         self.layered.clear();
+        self.ends.clear();
+        self.is_marked = false;
+        self.dead_ends = 0;
+        self.beyond.clear();
         self.candidates.clear();
     }
 
     #[inline]
     fn is_layered(&self, node: u32) -> bool {
         self.visits[node as usize].round == self.round
+    }
+
+    /// Whether the node is in this layer and may lead to a deficit.
+    #[inline]
+    fn may_lead_on(&self, node: u32, in_layer: u32) -> bool {
+        let Visit { round, layer, next, leading, .. } = self.visits[node as usize];
+        round == self.round && layer == in_layer && next != DEAD && (!self.is_marked || leading == round)
     }
 
     fn enter(&mut self, node: u32, layer: u32) {
