@@ -14,6 +14,7 @@
 mod buckets;
 mod cost;
 mod network;
+mod paths;
 mod search;
 #[cfg(test)]
 mod tests;

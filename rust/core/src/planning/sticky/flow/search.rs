@@ -1,8 +1,9 @@
 //! Successive shortest paths from nodes with an excess to nodes with a deficit.
 
-use super::buckets::{Buckets, Entry};
+use super::buckets::Entry;
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
+use super::paths::{DEAD, PathSearch, Step, Visit};
 use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
@@ -534,114 +535,5 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let node = path.get(narrowest).map_or(end, |step| step.node);
         path.truncate(narrowest);
         node
-    }
-}
-
-/// An edge of a path: from its node, the place in the node's list.
-struct Step {
-    node: u32,
-    place: u32,
-    to: u32,
-    arc: u32,
-}
-
-/// The state of a node in the last search. One struct has all fields, since edges lead to nodes anywhere in memory: a visit then
-/// reads one place.
-#[derive(Clone, Copy)]
-struct Visit<C> {
-    /// The round of the search in which the node got its layer. In another round the layer is invalid.
-    round: u32,
-    layer: u32,
-    /// The first place in its list of edges that the search has not tried; [`DEAD`] if no path leads through the node.
-    next: u32,
-    /// The round in which the node was marked as leading to a deficit.
-    leading: u32,
-    /// The round in which the node got its distance.
-    reached: u32,
-    /// The number of edges of a shortest path, and its cost.
-    edges: u32,
-    distance: C,
-}
-
-const DEAD: u32 = u32::MAX;
-
-/// The result of a search. Only the nodes marked with the present round have meaningful entries.
-struct PathSearch<C> {
-    round: u32,
-    visits: Vec<Visit<C>>,
-    layered: Vec<u32>,
-    /// The first layer with a deficit.
-    last: u32,
-    /// The deficits that the layers reach.
-    ends: Vec<u32>,
-    /// Whether [`Flow::mark_leading`] has marked the nodes that lead to a deficit.
-    is_marked: bool,
-    dead_ends: u32,
-    /// The ends of the edges with a reduced cost, as [`Flow::layer`] finds them: candidates if it finds no deficit.
-    beyond: Vec<(C, Entry)>,
-    candidates: Buckets<C>,
-    /// Scratch space of [`Flow::shorten`], kept for its memory.
-    level: Vec<Entry>,
-    path: Vec<Step>,
-}
-
-impl<C: Cost> PathSearch<C> {
-    fn new(nodes: usize) -> Self {
-        Self {
-            round: 0,
-            visits: vec![
-                Visit { round: 0, layer: 0, next: 0, leading: 0, reached: 0, edges: 0, distance: C::from(0) };
-                nodes
-            ],
-            layered: Vec::new(),
-            last: u32::MAX,
-            ends: Vec::new(),
-            is_marked: false,
-            dead_ends: 0,
-            beyond: Vec::new(),
-            candidates: Buckets::new(),
-            level: Vec::new(),
-            path: Vec::new(),
-        }
-    }
-
-    fn begin(&mut self) {
-        self.round += 1;
-        self.last = u32::MAX;
-        self.layered.clear();
-        self.ends.clear();
-        self.is_marked = false;
-        self.dead_ends = 0;
-        self.beyond.clear();
-        self.candidates.clear();
-    }
-
-    #[inline]
-    fn is_layered(&self, node: u32) -> bool {
-        self.visits[node as usize].round == self.round
-    }
-
-    /// Whether the node is in this layer and may lead to a deficit.
-    #[inline]
-    fn may_lead_on(&self, node: u32, in_layer: u32) -> bool {
-        let Visit { round, layer, next, leading, .. } = self.visits[node as usize];
-        round == self.round && layer == in_layer && next != DEAD && (!self.is_marked || leading == round)
-    }
-
-    fn enter(&mut self, node: u32, layer: u32) {
-        let visit = &mut self.visits[node as usize];
-        (visit.round, visit.layer, visit.next) = (self.round, layer, 0);
-        self.layered.push(node);
-    }
-
-    /// Enters a distance and its number of edges if the distance is less than the present one or, of equal distances, the number.
-    /// Returns whether they were entered.
-    fn nearer(&mut self, node: u32, distance: C, edges: u32) -> bool {
-        let visit = &mut self.visits[node as usize];
-        let nearer = visit.reached != self.round || (distance, edges) < (visit.distance, visit.edges);
-        if nearer {
-            (visit.reached, visit.distance, visit.edges) = (self.round, distance, edges);
-        }
-        nearer
     }
 }
