@@ -26,7 +26,7 @@ def _floor(name: str) -> Any:
 
 
 codec_floor: Callable[..., dict[str, bytes]] = _floor("codec_floor")
-"""`(name, mode, racks, members, partitions, generation)`: `_core.perform_assignment` without the planning."""
+"""`(name, mode, racks, members, partitions)`: `_core.perform_assignment` without the planning."""
 
 boundary_floor: Callable[..., dict[str, bytes]] = _floor("boundary_floor")
 """`(members, partitions)`: the objects that `_core.perform_assignment` takes and makes, and nothing of the core."""

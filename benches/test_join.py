@@ -80,7 +80,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     kept, moved = plan.kept_and_moved()
     ours, floor = interleaved(
         lambda: _core.perform_assignment(*OPTIONS, members, counts, None),
-        lambda: codec_floor(*OPTIONS, members, counts, None),
+        lambda: codec_floor(*OPTIONS, members, counts),
         groups.rounds(counts),
     )
     ratio.at_most("join-floor", name, ours, floor, f"kept {kept:,}, moved {moved:,}")

@@ -91,7 +91,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     heaviest = max(plan.lag_by_member() or [])
     ours, floor = interleaved(
         lambda: _core.perform_assignment_by_lag(options, members, counts, now, None),
-        lambda: codec_floor(*FLOOR, members, counts, None),
+        lambda: codec_floor(*FLOOR, members, counts),
         groups.rounds(counts),
     )
     note = f"kept {kept:,}, moved {moved:,}, heaviest {heaviest:,}"

@@ -25,7 +25,7 @@ def test_uniform(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
         return _core.perform_assignment(*options, members, case.topics, None)
 
     def floor() -> object:
-        return codec_floor(*options, members, case.topics, None)
+        return codec_floor(*options, members, case.topics)
 
     _, plan = _core.perform_assignment(*options, members, case.topics, None)
     kept, moved = plan.kept_and_moved()

@@ -69,7 +69,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
         return _core.perform_assignment(*OPTIONS, members, case.topics, None)
 
     def floor() -> object:
-        return codec_floor(*OPTIONS, members, case.topics, None)
+        return codec_floor(*OPTIONS, members, case.topics)
 
     _, plan = _core.perform_assignment(*OPTIONS, members, case.topics, None)
     kept, moved = plan.kept_and_moved()
@@ -135,7 +135,7 @@ def test_growth(in_turns: InTurns, ratio: Ratio) -> None:
         members, topics = case.members(), case.topics
         return [
             lambda: _core.perform_assignment(*OPTIONS, members, topics, None),
-            lambda: codec_floor(*OPTIONS, members, topics, None),
+            lambda: codec_floor(*OPTIONS, members, topics),
         ]
 
     twice, twice_floor, once, once_floor = in_turns([*calls(2_000), *calls(1_000)], 7)

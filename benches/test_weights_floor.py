@@ -60,6 +60,6 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     assert plan.load_bound is not None
     note = f"kept {plan.kept:,}, moved {plan.moved:,}, {plan.worst_load / plan.load_bound:.4f} of the bound"
     seconds, floor = interleaved(
-        lambda: assignor.perform_assignment(ours, TOPICS), lambda: codec_floor(*FLOOR, sticky, TOPICS, None), 15
+        lambda: assignor.perform_assignment(ours, TOPICS), lambda: codec_floor(*FLOOR, sticky, TOPICS), 15
     )
     ratio.at_most("weighted-floor", name, seconds, floor, note)

@@ -31,7 +31,7 @@ def _ours(point: Loaded, call: str) -> Callable[[], Mapping[str, bytes]]:
         options = (call.removeprefix("floor "), "fair-yet-sticky", "before-stickiness")
         # The floor does not plan, so it does not use racks.
         counts: dict[str, int | Topic] = dict(point.topics)
-        return lambda: codec_floor(*options, members, counts, None)
+        return lambda: codec_floor(*options, members, counts)
     assignor = {each.name: each for each in (StickyAssignor, CooperativeStickyAssignor)}[call]()
     return lambda: assignor.perform_assignment(members, partitions)
 

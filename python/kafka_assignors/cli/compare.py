@@ -88,7 +88,7 @@ def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _load(row: ComparedStrategy) -> str:
+def _load_text(row: ComparedStrategy) -> str:
     if row.load is None or row.load_bound is None:
         return "-"
     return f"{row.load:,.6g} (least {row.load_bound:,.6g})"
@@ -122,7 +122,7 @@ def _show(out: Console, found: Comparison) -> None:
                 lag,
                 "?" if row.lag_skew is None else number(row.lag_skew, 2),
                 "-" if row.split_numbers is None else f"{row.numbers - row.split_numbers} of {row.numbers}",
-                *([_load(row)] if weighted else []),
+                *([_load_text(row)] if weighted else []),
                 row.unassigned,
                 ", ".join(row.warnings),
             ]

@@ -169,7 +169,6 @@ mod _core {
     /// alone.
     #[cfg(feature = "bench")]
     #[pyfunction]
-    #[pyo3(signature = (name, mode, racks, members, partitions, generation))]
     fn codec_floor<'py>(
         py: Python<'py>,
         name: &str,
@@ -177,9 +176,7 @@ mod _core {
         racks: &str,
         members: &Bound<'py, PyAny>,
         partitions: &Bound<'py, PyDict>,
-        generation: Option<i32>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let _ = generation;
         leader::codec_floor(py, strategy(name, mode, racks)?, members, partitions)
     }
 
