@@ -401,6 +401,31 @@ fn kip848_20_a_commit_between_two_epochs() {
     }
 }
 
+/// Refusals are counted from the beginning of a membership: those of an earlier one do not end the repetitions of a commit.
+#[test]
+fn kip848_20_a_new_membership_repeats_a_commit_again() {
+    let mut world = lone(config(0));
+    let gives_up = |world: &mut World, refused| {
+        world.refused_commits = refused;
+        let before = world.hosts[0].commit_codes.len();
+        let offset = CommitOffset { topic: "t".to_owned(), partition: 0, offset: 1, leader_epoch: -1, metadata: None };
+        world.tell(0, Event::Commit { id: 99, offsets: vec![offset], timeout_ms: 30_000 });
+        world.run(30_000);
+        assert_eq!(world.refused_commits, 0);
+        world.hosts[0].commit_codes[before..].contains(&ErrorCode::ILLEGAL_GENERATION)
+    };
+    assert!(!gives_up(&mut world, 8));
+    assert!(gives_up(&mut world, 9));
+    world.refused_commits = u32::MAX;
+    world.run(10_000);
+    world.group.evict("m0");
+    world.whims.push_back(ErrorCode::FENCED_MEMBER_EPOCH);
+    world.run_until(10_000, "the member is out of its epoch", |world| world.hosts[0].member.identity().1 < 0);
+    world.refused_commits = 0;
+    world.run_until(10_000, "the member is in an epoch", |world| world.hosts[0].member.identity().1 >= 0);
+    assert!(!gives_up(&mut world, 1));
+}
+
 #[test]
 fn kip848_21_a_member_without_an_epoch_commits_nothing() {
     let mut world = lone(config(0));

@@ -83,6 +83,8 @@ pub(crate) struct World {
     pub(crate) anew: BTreeSet<String>,
     /// The error codes that answer the next heartbeats.
     pub(crate) whims: VecDeque<ErrorCode>,
+    /// The number of the next commits that are refused because of their epoch.
+    pub(crate) refused_commits: u32,
     pub(crate) heartbeat_versions: (i16, i16),
     /// The answers to the next heartbeats, in place of the group's.
     pub(crate) script: VecDeque<ConsumerGroupHeartbeatResponse>,
@@ -126,6 +128,7 @@ impl World {
             unreachable: BTreeSet::new(),
             anew: BTreeSet::new(),
             whims: VecDeque::new(),
+            refused_commits: 0,
             heartbeat_versions: (0, 1),
             script: VecDeque::new(),
             lost_answers: 0,

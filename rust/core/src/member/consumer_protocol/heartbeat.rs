@@ -14,19 +14,11 @@ use crate::protocol::consumer_group_heartbeat::{
 };
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 
-/// The state of the heartbeats of a membership.
+/// The state of the heartbeats that outlives a membership.
 #[derive(Debug)]
 pub(super) struct Beats {
-    /// Whether a heartbeat of this membership is unanswered.
-    pub(super) in_flight: bool,
-    /// Whether the next heartbeat must be full (contain every field), so that its answer contains the assignment.
-    full: bool,
-    /// Whether the next heartbeat must name the partitions that the application holds.
-    pub(super) owes_acknowledgement: bool,
     /// Whether a join was lost with its connection: the coordinator may have added the member to the group.
     pub(super) unanswered_join: bool,
-    /// The number of the subscription that was last sent, perhaps in the heartbeat in flight.
-    reported: Option<u64>,
     /// Whether the coordinator may have an expression of this member.
     had_expression: bool,
     /// Whether the application has received the error that it may not describe a subscribed topic.
@@ -39,26 +31,7 @@ pub(super) struct Beats {
 
 impl Beats {
     pub(super) fn new(backoff: Backoff, rejoin: Backoff) -> Self {
-        Self {
-            in_flight: false,
-            full: true,
-            owes_acknowledgement: false,
-            unanswered_join: false,
-            reported: None,
-            had_expression: false,
-            unauthorized: false,
-            backoff,
-            rejoin,
-            interval: None,
-        }
-    }
-
-    /// Resets the state at the end of a membership.
-    pub(super) fn reset(&mut self) {
-        self.in_flight = false;
-        self.owes_acknowledgement = false;
-        self.full = true;
-        self.reported = None;
+        Self { unanswered_join: false, had_expression: false, unauthorized: false, backoff, rejoin, interval: None }
     }
 }
 
@@ -84,10 +57,10 @@ impl ConsumerMembership {
     /// Outside a membership, the heartbeat that joins is due as soon as the application has given up the lost partitions.
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let lives = self.subscription.is_some() && !self.failed && !self.closed && !self.liveness.expired;
-        if !lives || self.beats.in_flight {
+        if !lives || self.current.in_flight {
             return None;
         }
-        if self.epoch >= 0 {
+        if self.current.epoch >= 0 {
             return Some(self.pace.due(self.network.now, self.beats.backoff.not_before()));
         }
         let may_join = self.departure.is_none()
@@ -105,10 +78,10 @@ impl ConsumerMembership {
 
     pub(super) fn drive_heartbeat(&mut self) -> Progress {
         let number = self.subscription.as_ref().map(|wanted| wanted.number);
-        let has_news = self.epoch < 0
-            || self.beats.full
-            || self.beats.owes_acknowledgement
-            || self.departure.is_none() && self.beats.reported != number;
+        let has_news = self.current.epoch < 0
+            || self.current.full
+            || self.current.owes_acknowledgement
+            || self.departure.is_none() && self.current.reported != number;
         if has_news && !self.pace.urgent {
             self.pace.urgent = true;
         }
@@ -135,15 +108,15 @@ impl ConsumerMembership {
             return true;
         }
         if body.subscribed_topic_names.is_some() {
-            self.beats.reported = number;
+            self.current.reported = number;
             self.beats.had_expression |= has_expression;
             self.pace.waits(self.network.now);
         }
-        self.beats.in_flight = true;
+        self.current.in_flight = true;
         let named = body.topic_partitions.is_some().then(|| self.claimed());
-        self.revocation.sent(self.network.now, named);
-        self.course.attempts = self.course.attempts.saturating_add(u32::from(self.epoch < 0));
-        self.beats.owes_acknowledgement = false;
+        self.current.revocation.sent(self.network.now, named);
+        self.course.attempts = self.course.attempts.saturating_add(u32::from(self.current.epoch < 0));
+        self.current.owes_acknowledgement = false;
         self.pace.sent(self.network.now);
         true
     }
@@ -152,7 +125,7 @@ impl ConsumerMembership {
     /// that is not named is given up: if it plans anew meanwhile, it would hand that partition to another member.
     fn claimed(&self) -> ByTopic {
         let mut claimed = self.holdings.by_topic();
-        for (&id, numbers) in self.target.iter().flatten().filter(|(_, numbers)| !numbers.is_empty()) {
+        for (&id, numbers) in self.current.target.iter().flatten().filter(|(_, numbers)| !numbers.is_empty()) {
             claimed.entry(id).or_default().extend(numbers);
         }
         claimed
@@ -160,10 +133,10 @@ impl ConsumerMembership {
 
     /// The heartbeat to send: only the fields that have changed since the last one or, in a full one, every field.
     fn heartbeat(&self, version: i16) -> ConsumerGroupHeartbeatRequest {
-        let joins = self.epoch < 0;
-        let full = joins || self.beats.full;
+        let joins = self.current.epoch < 0;
+        let full = joins || self.current.full;
         let wanted = self.subscription.as_ref();
-        let names_all = full || wanted.map(|wanted| wanted.number) != self.beats.reported;
+        let names_all = full || wanted.map(|wanted| wanted.number) != self.current.reported;
         let wanted = wanted.filter(|_| names_all);
         let expression = wanted.and_then(|wanted| match &wanted.expression {
             Some(expression) => Some(expression.clone()),
@@ -175,24 +148,24 @@ impl ConsumerMembership {
         ConsumerGroupHeartbeatRequest {
             group_id: self.config.group_id.clone(),
             member_id: if made_by_broker { String::new() } else { self.member_id.clone() },
-            member_epoch: if joins { JOIN_EPOCH } else { self.epoch },
+            member_epoch: if joins { JOIN_EPOCH } else { self.current.epoch },
             instance_id: self.config.group_instance_id.clone(),
             rack_id: self.config.rack.clone().filter(|_| full),
             rebalance_timeout_ms: if full { self.config.max_poll_interval_ms as i32 } else { -1 },
             subscribed_topic_names: wanted.map(|wanted| wanted.topics.iter().cloned().collect()),
             subscribed_topic_regex: expression,
             server_assignor: self.config.remote_assignor.clone().filter(|_| full),
-            topic_partitions: (full || self.beats.owes_acknowledgement).then(|| rows(&claimed)),
+            topic_partitions: (full || self.current.owes_acknowledgement).then(|| rows(&claimed)),
         }
     }
 
     /// Notes that a heartbeat stays unanswered. Its fields, or those of its answer, may be lost, so the next heartbeat is full.
     pub(super) fn heartbeat_lost(&mut self, stamp: &Stamp) {
-        if !self.is_current(stamp) || !std::mem::take(&mut self.beats.in_flight) {
+        if !self.is_current(stamp) || !std::mem::take(&mut self.current.in_flight) {
             return;
         }
-        self.beats.full = true;
-        self.beats.unanswered_join |= self.epoch < 0;
+        self.current.full = true;
+        self.beats.unanswered_join |= self.current.epoch < 0;
         self.pace.answered(self.network.now);
     }
 
@@ -212,7 +185,7 @@ impl ConsumerMembership {
             return self.accepted(pending, response);
         }
         self.heartbeat_lost(&pending.stamp);
-        self.revocation.refused(pending.sent_at);
+        self.current.revocation.refused(pending.sent_at);
         self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
         match code {
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
@@ -243,7 +216,7 @@ impl ConsumerMembership {
 
     /// The group has continued without this member: other members may already own its partitions.
     pub(super) fn fenced(&mut self, why: &str) {
-        self.network.warn(format!("out of epoch {}: {why}", self.epoch));
+        self.network.warn(format!("out of epoch {}: {why}", self.current.epoch));
         self.leave_membership();
         self.course.begin(self.network.now, Trigger::Expelled);
         // The first return comes at once. A member that is fenced again waits for a back-off.
@@ -252,18 +225,21 @@ impl ConsumerMembership {
 
     fn accepted(&mut self, pending: &Pending, response: ConsumerGroupHeartbeatResponse) -> Result<(), Broken> {
         let epoch = response.member_epoch;
-        if epoch < self.epoch.max(0) {
-            return Err(Broken(format!("the coordinator answers with epoch {epoch} after epoch {}", self.epoch)));
+        if epoch < self.current.epoch.max(0) {
+            return Err(Broken(format!(
+                "the coordinator answers with epoch {epoch} after epoch {}",
+                self.current.epoch
+            )));
         }
-        let joined = self.epoch < 0;
+        let joined = self.current.epoch < 0;
         if joined && pending.header.version < REGEX_FROM {
             match response.member_id.filter(|id| !id.is_empty()) {
                 Some(id) => self.member_id = id,
                 None => return Err(Broken("the coordinator gives a member that joins no id".to_owned())),
             }
         }
-        self.beats.in_flight = false;
-        self.beats.full = false;
+        self.current.in_flight = false;
+        self.current.full = false;
         self.beats.unauthorized = false;
         self.beats.unanswered_join = false;
         self.beats.backoff.succeeded();
@@ -275,8 +251,8 @@ impl ConsumerMembership {
         self.keep_pace();
         if epoch == JOIN_EPOCH {
             // The group has no plan yet, so the member has not joined.
-            self.revocation.refused(pending.sent_at);
-            self.beats.full = true;
+            self.current.revocation.refused(pending.sent_at);
+            self.current.full = true;
             self.beats.unanswered_join = true;
             self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
             return Ok(());
@@ -286,8 +262,8 @@ impl ConsumerMembership {
         } else {
             self.beats.rejoin.succeeded();
         }
-        let grew = epoch > self.epoch;
-        self.epoch = epoch;
+        let grew = epoch > self.current.epoch;
+        self.current.epoch = epoch;
         self.fencing = Some((self.member_id.clone(), epoch));
         let mut moves = false;
         let mut gone = ByTopic::new();
@@ -297,12 +273,12 @@ impl ConsumerMembership {
             self.cancel_notice();
             moves = target != self.holdings.by_topic();
             gone = without(&self.claimed(), &target);
-            self.target = Some(target);
-            self.fresh = true;
+            self.current.target = Some(target);
+            self.current.fresh = true;
             self.course.begin(self.network.now, Trigger::Group);
             self.course.joined_at = Some(self.network.now);
         }
-        self.revocation.accepted(pending.sent_at, gone);
+        self.current.revocation.accepted(pending.sent_at, gone);
         if grew || moves {
             // A member that must give partitions up stays in its epoch, and the group is in a newer one.
             self.network
@@ -316,7 +292,7 @@ impl ConsumerMembership {
     /// Another member of the group in this process has received this epoch. If this member's epoch is older, its heartbeat is due
     /// now.
     pub(super) fn on_neighbour(&mut self, epoch: i32) {
-        if (0..epoch).contains(&self.epoch) {
+        if (0..epoch).contains(&self.current.epoch) {
             self.pace.urgent = true;
         }
     }

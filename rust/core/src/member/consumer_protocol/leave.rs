@@ -50,7 +50,7 @@ impl ConsumerMembership {
             return false;
         }
         if !self.holdings.is_empty() {
-            let lost = self.epoch < 0;
+            let lost = self.current.epoch < 0;
             self.hand_out(NoticeKind::Leave, lost, self.holdings.by_topic(), Default::default());
             return true;
         }
@@ -79,7 +79,7 @@ impl ConsumerMembership {
 
     /// Schedules the heartbeat that leaves, if the coordinator may count this process as a member.
     pub(super) fn want_leave(&mut self, deadline: u64) {
-        let known = self.epoch >= 0 || self.beats.in_flight || self.beats.unanswered_join;
+        let known = self.current.epoch >= 0 || self.current.in_flight || self.beats.unanswered_join;
         if known && !self.member_id.is_empty() && !self.failed {
             self.leaving = Some(Leaving { deadline, sent: false });
         }
@@ -119,7 +119,7 @@ impl ConsumerMembership {
 
     pub(super) fn liveness_due(&self) -> Option<u64> {
         let watched = self.subscription.is_some() && self.departure.is_none() && !self.failed && !self.liveness.expired;
-        (watched && (self.epoch >= 0 || self.beats.in_flight || self.beats.unanswered_join))
+        (watched && (self.current.epoch >= 0 || self.current.in_flight || self.beats.unanswered_join))
             .then(|| self.liveness.end(self.config.max_poll_interval_ms))
     }
 

@@ -67,6 +67,49 @@ struct Subscription {
     number: u64,
 }
 
+/// The state of one membership. [`ConsumerMembership::leave_membership`] drops all of it at once, so no state of an old
+/// membership is used in the next one.
+#[derive(Debug)]
+struct MembershipState {
+    /// -1 in no epoch.
+    epoch: i32,
+    /// Whether a heartbeat of this membership is unanswered.
+    in_flight: bool,
+    /// Whether the next heartbeat must be full (contain every field), so that its answer contains the assignment.
+    full: bool,
+    /// The number of the subscription that was last sent, perhaps in the heartbeat in flight.
+    reported: Option<u64>,
+    /// The newest assignment.
+    target: Option<ByTopic>,
+    /// Set by a new assignment, until the member has compared it with the owned partitions. Without it, an assignment that is
+    /// equal to them would not be acknowledged.
+    fresh: bool,
+    /// Set until the application receives its first assignment of this membership, which is a notice even if it is empty.
+    first: bool,
+    revocation: Revocation,
+    /// Whether the next heartbeat must name the partitions that the application holds.
+    owes_acknowledgement: bool,
+    /// How many commits in a row were refused because of their epoch.
+    stale: u32,
+}
+
+impl Default for MembershipState {
+    fn default() -> Self {
+        Self {
+            epoch: -1,
+            in_flight: false,
+            full: true,
+            reported: None,
+            target: None,
+            fresh: false,
+            first: true,
+            revocation: Revocation::default(),
+            owes_acknowledgement: false,
+            stale: 0,
+        }
+    }
+}
+
 /// A member of the consumer protocol. All times are milliseconds on the caller's clock; if it runs backwards, the latest time
 /// seen counts.
 #[derive(Debug)]
@@ -78,21 +121,13 @@ pub struct ConsumerMembership {
     subscriptions: u64,
     /// Empty only before the first answer of a broker that speaks version 0.
     member_id: String,
-    /// -1 in no epoch.
-    epoch: i32,
     /// The number of the membership: it grows whenever the epoch is left.
     membership: i32,
+    current: MembershipState,
     beats: Beats,
     pace: Pace,
     /// The place of this member among the members of the group in this process, and their number.
     place: (u64, u64),
-    /// The newest assignment of this membership.
-    target: Option<ByTopic>,
-    revocation: Revocation,
-    /// Whether the newest assignment has neither been handed to the application nor been found equal to the owned partitions.
-    fresh: bool,
-    /// Whether the application has had no assignment in this membership yet.
-    first: bool,
     holdings: Holdings,
     notice: Option<Outstanding>,
     last_ticket: u64,
@@ -103,8 +138,6 @@ pub struct ConsumerMembership {
     fencing: Option<(String, i32)>,
     commits: Commits,
     fetches: Fetches,
-    /// How many commits in a row were refused because of their epoch.
-    stale: u32,
     /// Whether the broker did not know a topic id. The next request uses topic names.
     by_name: bool,
     liveness: Liveness,
@@ -128,15 +161,11 @@ impl ConsumerMembership {
             subscription: None,
             subscriptions: 0,
             member_id: config.member_id.clone(),
-            epoch: -1,
             membership: 0,
+            current: MembershipState::default(),
             beats: Beats::new(backoff(), backoff()),
             pace: Pace::new(config.longest_heartbeat_ms),
             place: (0, 1),
-            target: None,
-            revocation: Revocation::default(),
-            fresh: false,
-            first: true,
             holdings: Holdings::default(),
             notice: None,
             last_ticket: 0,
@@ -145,7 +174,6 @@ impl ConsumerMembership {
             fencing: None,
             commits: Commits::new(backoff()),
             fetches: Fetches::new(backoff()),
-            stale: 0,
             by_name: false,
             liveness: Liveness::new(now),
             leaving: None,
@@ -210,12 +238,12 @@ impl ConsumerMembership {
     /// The stage of the member.
     #[must_use]
     pub fn stage(&self) -> Stage {
-        match self.epoch {
+        match self.current.epoch {
             _ if self.closed => Stage::Closed,
             _ if self.failed => Stage::Failed,
-            ..0 if self.beats.in_flight => Stage::Joining,
+            ..0 if self.current.in_flight => Stage::Joining,
             ..0 => Stage::Unjoined,
-            _ if self.fresh || self.notice.is_some() || self.beats.owes_acknowledgement => Stage::Reconciling,
+            _ if self.current.fresh || self.notice.is_some() || self.current.owes_acknowledgement => Stage::Reconciling,
             _ => Stage::Stable,
         }
     }
@@ -223,7 +251,7 @@ impl ConsumerMembership {
     /// Member id and epoch (-1 for none).
     #[must_use]
     pub fn identity(&self) -> (&str, i32) {
-        (&self.member_id, self.epoch)
+        (&self.member_id, self.current.epoch)
     }
 
     /// Member id and epoch for a transactional producer; `None` before the first epoch. Outside a membership they are those of
@@ -248,13 +276,13 @@ impl ConsumerMembership {
     /// The end of the session, unless a heartbeat is answered before; `None` outside a membership.
     #[must_use]
     pub fn session_end(&self) -> Option<u64> {
-        (self.epoch >= 0 && !self.closed).then(|| self.heard.saturating_add(self.config.session_timeout_ms))
+        (self.current.epoch >= 0 && !self.closed).then(|| self.heard.saturating_add(self.config.session_timeout_ms))
     }
 
     /// Whether another member may already own the member's partitions. Then the application must stop reading.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.epoch < 0 && !self.holdings.is_empty()
+        self.current.epoch < 0 && !self.holdings.is_empty()
     }
 
     fn on_subscribe(&mut self, topics: Vec<String>, expression: Option<String>) {
@@ -278,13 +306,8 @@ impl ConsumerMembership {
 
     /// Ends the membership and drops its state. Partitions that the application still holds are lost.
     fn leave_membership(&mut self) {
-        self.epoch = -1;
         self.membership = self.membership.wrapping_add(1) & i32::MAX;
-        self.target = None;
-        self.revocation = Revocation::default();
-        self.fresh = false;
-        self.first = true;
-        self.beats.reset();
+        self.current = MembershipState::default();
         self.cancel_notice();
     }
 }

@@ -35,7 +35,7 @@ impl ConsumerMembership {
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
             return progress;
         }
-        if self.subscription.is_some() && self.epoch < 0 {
+        if self.subscription.is_some() && self.current.epoch < 0 {
             // Other members may own the partitions of these offsets.
             return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.network.actions);
         }
@@ -83,10 +83,10 @@ impl ConsumerMembership {
             topic_id,
             partitions,
         };
-        let is_member = self.epoch >= 0;
+        let is_member = self.current.epoch >= 0;
         let request = OffsetCommitRequest {
             group_id: self.config.group_id.clone(),
-            generation_id: self.epoch,
+            generation_id: self.current.epoch,
             member_id: if is_member { self.member_id.clone() } else { String::new() },
             group_instance_id: self.config.group_instance_id.clone().filter(|_| is_member),
             topics: topics.into_iter().map(topic).collect(),
@@ -111,7 +111,7 @@ impl ConsumerMembership {
         }
         let current = self.is_current(&pending.stamp);
         let mut by_name = self.by_name;
-        let keeps_trying = self.stale < MOST_STALE && self.epoch >= 0;
+        let keeps_trying = self.current.stale < MOST_STALE && self.current.epoch >= 0;
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
             // The answer names topics by id only, and the member no longer owns a partition of the topic with the requested id.
             None if has_ids => Verdict::Dropped,
@@ -131,7 +131,7 @@ impl ConsumerMembership {
         self.by_name = by_name;
         let refused = taken?;
         if refused.is_none() {
-            self.stale = 0;
+            self.current.stale = 0;
         }
         match refused {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {
@@ -139,9 +139,9 @@ impl ConsumerMembership {
             }
             // The answer to the next heartbeat decides whether the member is still in the group.
             ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID
-                if current && self.epoch >= 0 =>
+                if current && self.current.epoch >= 0 =>
             {
-                self.stale += u32::from(refused == ErrorCode::STALE_MEMBER_EPOCH);
+                self.current.stale += u32::from(refused == ErrorCode::STALE_MEMBER_EPOCH);
                 self.pace.urgent = true;
             }
             _ => {}
@@ -175,14 +175,14 @@ impl ConsumerMembership {
                 partition_indexes: numbers.clone(),
             });
         }
-        let is_member = self.epoch >= 0;
+        let is_member = self.current.epoch >= 0;
         let body = OffsetFetchRequest {
             group_id: self.config.group_id.clone(),
             topics: Some(topics.clone()),
             groups: vec![OffsetFetchGroup {
                 group_id: self.config.group_id.clone(),
                 member_id: is_member.then(|| self.member_id.clone()),
-                member_epoch: self.epoch,
+                member_epoch: self.current.epoch,
                 topics: Some(topics),
             }],
             require_stable: true,

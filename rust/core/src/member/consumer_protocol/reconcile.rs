@@ -28,25 +28,25 @@ impl ConsumerMembership {
     /// Compares the assignment with the partitions that the application holds. A topic without a name waits for its name; the
     /// other topics do not wait for it.
     pub(super) fn drive_target(&mut self) -> Progress {
-        if self.notice.is_some() || self.epoch < 0 || self.departure.is_some() {
+        if self.notice.is_some() || self.current.epoch < 0 || self.departure.is_some() {
             return false;
         }
-        let Some(target) = &self.target else { return false };
+        let Some(target) = &self.current.target else { return false };
         let names = &self.topics.names;
         let (added, revoked) = self.holdings.compare(target, names);
         let waits = target.iter().any(|(id, numbers)| !numbers.is_empty() && !names.contains_key(id));
-        if added.is_empty() && revoked.is_empty() && (!self.first || waits) {
+        if added.is_empty() && revoked.is_empty() && (!self.current.first || waits) {
             // The application already holds this assignment. The member must acknowledge it anyway: the coordinator may have
             // revoked some of the partitions before it changed its plan, and waits for an acknowledgement.
-            let fresh = std::mem::take(&mut self.fresh);
-            self.beats.owes_acknowledgement |= fresh;
-            if fresh && !self.first {
+            let fresh = std::mem::take(&mut self.current.fresh);
+            self.current.owes_acknowledgement |= fresh;
+            if fresh && !self.current.first {
                 self.course = Course::default();
             }
             return fresh;
         }
-        self.fresh = false;
-        self.first = false;
+        self.current.fresh = false;
+        self.current.first = false;
         if !added.is_empty() {
             // A new member is assigned its partitions a few at a time, as other members give them up.
             self.pace.waits(self.network.now);
@@ -57,7 +57,7 @@ impl ConsumerMembership {
 
     /// Before the member joins again, the application must give up the partitions that were lost with the membership.
     pub(super) fn drive_lost(&mut self) -> Progress {
-        if self.notice.is_some() || self.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
+        if self.notice.is_some() || self.current.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
             return false;
         }
         self.hand_out(NoticeKind::Leave, true, self.holdings.by_topic(), ByTopic::new());
@@ -86,7 +86,7 @@ impl ConsumerMembership {
             revoked: self.holdings.named(&revoked),
             added: named(&added, name),
             owned: named(&owned, name),
-            generation: self.epoch,
+            generation: self.current.epoch,
             member_id: self.member_id.clone(),
             protocol: String::new(),
             assignment: Vec::new(),
@@ -139,13 +139,13 @@ impl ConsumerMembership {
     /// starts at the committed offsets, and the coordinator accepts none after the member has acknowledged the revocation.
     pub(super) fn drive_done(&mut self) -> Progress {
         let Some(until) = self.notice.as_ref().and_then(|outstanding| outstanding.until) else { return false };
-        if self.epoch >= 0 && self.network.now < until && self.commits_what_goes() {
+        if self.current.epoch >= 0 && self.network.now < until && self.commits_what_goes() {
             return false;
         }
         let Some(Outstanding { kind, revoked, .. }) = self.notice.take() else { return false };
         self.holdings.remove(&revoked);
-        if kind == NoticeKind::Assign && self.epoch >= 0 {
-            self.beats.owes_acknowledgement = true;
+        if kind == NoticeKind::Assign && self.current.epoch >= 0 {
+            self.current.owes_acknowledgement = true;
         }
         true
     }

@@ -56,7 +56,7 @@ impl Revocation {
 impl ConsumerMembership {
     /// The time at which the coordinator removes the member, unless the member has given up the wanted partitions.
     pub(super) fn revocation_due(&self) -> Option<u64> {
-        self.revocation.end(self.config.max_poll_interval_ms)
+        self.current.revocation.end(self.config.max_poll_interval_ms)
     }
 
     pub(super) fn drive_revocation(&mut self) -> Progress {

@@ -39,8 +39,11 @@ impl TopicNames {
 impl ConsumerMembership {
     fn needs_topics(&self) -> bool {
         let new = self.subscription.as_ref().is_some_and(|wanted| Some(wanted.number) != self.topics.asked_for);
-        let nameless =
-            self.target.as_ref().is_some_and(|target| target.keys().any(|id| !self.topics.names.contains_key(id)));
+        let nameless = self
+            .current
+            .target
+            .as_ref()
+            .is_some_and(|target| target.keys().any(|id| !self.topics.names.contains_key(id)));
         new || nameless
     }
 
@@ -83,7 +86,7 @@ impl ConsumerMembership {
         // Names of topics that are neither assigned nor held are not kept: the answer may have all topics of a cluster.
         let held = self.holdings.by_topic();
         let mut names = std::mem::take(&mut self.topics.names);
-        let target = self.target.as_ref();
+        let target = self.current.target.as_ref();
         names.retain(|id, _| held.contains_key(id) || target.is_some_and(|target| target.contains_key(id)));
         for topic in response.topics {
             // The name is null only in an answer about an unknown id, and no request here contains ids.

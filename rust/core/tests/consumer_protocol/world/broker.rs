@@ -106,6 +106,10 @@ impl World {
 
     fn committed(&mut self, version: i16, refusal: ErrorCode, request: &OffsetCommitRequest) -> OffsetCommitResponse {
         let mut code = refusal;
+        if code.is_none() && self.refused_commits > 0 {
+            self.refused_commits -= 1;
+            code = ErrorCode::STALE_MEMBER_EPOCH;
+        }
         let mut partitions = Vec::new();
         for topic in &request.topics {
             let id = if version > 9 {
