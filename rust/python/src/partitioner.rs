@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use fastrand::Rng;
-use kafka_assignors_core::partitioner::adaptive::{Adaptive, record_size};
+use kafka_assignors_core::partitioner::adaptive::Adaptive;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
 use kafka_assignors_core::partitioner::{Chooser, Partitions};
+use kafka_assignors_core::protocol::record_batch::record_size;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 

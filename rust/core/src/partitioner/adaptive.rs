@@ -209,18 +209,3 @@ impl TopicState for Adaptive {
         }
     }
 }
-
-/// The bytes of a record without headers in a batch of magic 2: attributes, timestamp delta and offset delta (one byte
-/// each), header count, and key and value with their lengths.
-#[must_use]
-pub fn record_size(key: Option<usize>, value: Option<usize>) -> u64 {
-    let field = |bytes: Option<usize>| bytes.map_or(1, |length| varint(length as u64) + length as u64);
-    let body = 4 + field(key) + field(value);
-    varint(body) + body
-}
-
-/// The length of the zigzag varint of a non-negative number.
-fn varint(number: u64) -> u64 {
-    let bits = u64::from(u64::BITS - number.leading_zeros()) + 1;
-    bits.div_ceil(7)
-}

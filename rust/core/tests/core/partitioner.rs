@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load, record_size};
+use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
 use kafka_assignors_core::partitioner::column::{self, ColumnError};
 use kafka_assignors_core::partitioner::murmur2;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
@@ -401,17 +401,6 @@ fn a_batch_size_of_0_acts_as_1() {
         adaptive.keeps(0)
     });
     assert_eq!(Adaptive::new(u64::MAX).partition(u64::MAX, &partitions, &mut Script::new(&[(4, 0)])), 0);
-}
-
-#[test]
-fn a_record_counts_as_what_a_batch_of_version_2_takes_for_it() {
-    // Length, attributes, timestamp and offset difference, key length, value length, header count.
-    assert_eq!(record_size(None, None), 7);
-    assert_eq!(record_size(Some(0), Some(0)), 7);
-    assert_eq!(record_size(None, Some(50)), 57);
-    assert_eq!(record_size(None, Some(63)), 1 + 6 + 63 + 1);
-    assert_eq!(record_size(Some(10), Some(64)), 2 + 4 + 11 + 66);
-    assert_eq!(record_size(None, Some(8_192)), 3 + 5 + 3 + 8_192);
 }
 
 #[test]
