@@ -187,11 +187,7 @@ fn certify(
         check_complete(group, start)?;
     }
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
-    let (mut kept, mut moved) = (0, 0);
-    for (&before, &after) in ownership.owner.iter().zip(&plan.owner) {
-        kept += u64::from(before != NONE && before == after);
-        moved += u64::from(before != NONE && before != after);
-    }
+    let (kept, moved) = kept_and_moved(&ownership.owner, &plan.owner);
     let best = best(group, ownership, start, objective, limit)?;
     Ok(Certificate {
         objective,
@@ -306,11 +302,7 @@ fn reasons(
                 return Err(PlanFault::OffTarget { partition, member });
             }
             if blocked {
-                let holder = match holder {
-                    CONTESTED => "one of several members".to_owned(),
-                    holder => format!("member {:?}", member_name(group, holder)),
-                };
-                return Err(PlanFault::HandedOver { partition, member, holder });
+                return Err(PlanFault::HandedOver { partition, member, holder: holder_text(group, holder) });
             }
         } else if !subscribed[partition as usize] {
             reasons.push((partition, UnassignedReason::NoSubscriber));
@@ -469,6 +461,16 @@ fn check_plan(group: &Group, plan: &Plan) -> Result<(), PlanFault> {
     Ok(())
 }
 
+/// The numbers of owned partitions that stay with their owner, and that do not.
+fn kept_and_moved(before: &[u32], after: &[u32]) -> (u64, u64) {
+    let (mut kept, mut moved) = (0, 0);
+    for (&before, &after) in before.iter().zip(after) {
+        kept += u64::from(before != NONE && before == after);
+        moved += u64::from(before != NONE && before != after);
+    }
+    (kept, moved)
+}
+
 /// How many partitions with subscribers have no owner.
 fn left_out(group: &Group, plan: &Plan) -> u64 {
     let open = |topic| group.topics().range(topic).filter(|&p| plan.owner[p as usize] == NONE).count() as u64;
@@ -491,6 +493,14 @@ fn no_such_member(group: &Group, partition: u32, owner: u32) -> PlanFault {
 
 fn member_name(group: &Group, member: u32) -> String {
     if (member as usize) < group.members() { group.member_ids().get(member).to_owned() } else { format!("#{member}") }
+}
+
+/// The holder of a partition in the text of [`PlanFault::HandedOver`].
+fn holder_text(group: &Group, holder: u32) -> String {
+    match holder {
+        CONTESTED => "one of several members".to_owned(),
+        holder => format!("member {:?}", member_name(group, holder)),
+    }
 }
 
 fn name(group: &Group, partition: u32) -> String {

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::scratch_plan::ScratchPlan;
 use super::{
-    Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, member_name,
-    name, subscribed_topics,
+    Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, kept_and_moved,
+    member_name, name, subscribed_topics,
 };
 use crate::planning::budget::{Goal, Limit};
 use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
@@ -43,12 +43,9 @@ pub fn verify_restricted(
     check_restrictions(group, restrictions, plan)?;
     check_reasons(group, restrictions, outcome)?;
 
-    let (mut kept, mut moved, mut forced) = (0, 0, 0);
-    for (partition, (&before, &after)) in (0u32..).zip(ownership.owner.iter().zip(&plan.owner)) {
-        kept += u64::from(before != NONE && before == after);
-        moved += u64::from(before != NONE && before != after);
-        forced += u64::from(before != NONE && !restrictions.allow(before, partition));
-    }
+    let (kept, moved) = kept_and_moved(&ownership.owner, &plan.owner);
+    let barred = |&(partition, before): &(u32, &u32)| *before != NONE && !restrictions.allow(*before, partition);
+    let forced = (0u32..).zip(&ownership.owner).filter(barred).count() as u64;
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
 
     let Unrestricted { group, partition_of, owner, most, nobody } = Unrestricted::new(group, restrictions, ownership);

@@ -1,7 +1,8 @@
 //! A stream join's plan against the rules of KIP-315, by a closed form for the most numbers that can be kept.
 
 use super::{
-    Certificate, PlanFault, check_ownership, claims, member_name, misplaced, name, no_such_member, subscribed_topics,
+    Certificate, PlanFault, check_ownership, check_plan, claims, holder_text, kept_and_moved, member_name, name,
+    subscribed_topics,
 };
 use crate::planning::group::{Group, NONE};
 use crate::planning::objective::{Objective, Rules};
@@ -25,14 +26,7 @@ pub(super) fn verify(
     }
     check_ownership(group, ownership)?;
     claims::check(group, rules, forming, ownership)?;
-    if let Some(partition) = misplaced(group, target) {
-        let owner = target[partition as usize];
-        return Err(if owner as usize >= group.members() {
-            no_such_member(group, partition, owner)
-        } else {
-            PlanFault::NotSubscribed { partition: name(group, partition), member: member_name(group, owner) }
-        });
-    }
+    check_plan(group, outcome.target())?;
     let topics: Vec<u32> = subscribed_topics(group).collect();
     let smallest = topics.iter().copied().min_by_key(|&topic| (group.topics().count(topic), topic));
     let eligible = smallest.map_or(0, |topic| group.topics().count(topic));
@@ -93,12 +87,7 @@ fn check_reasons(
                     return Err(PlanFault::OffTarget { partition, member });
                 }
                 if blocked {
-                    let holder = if holder == CONTESTED {
-                        "one of several members".to_owned()
-                    } else {
-                        member_name(group, holder)
-                    };
-                    return Err(PlanFault::HandedOver { partition, member, holder });
+                    return Err(PlanFault::HandedOver { partition, member, holder: holder_text(group, holder) });
                 }
                 continue;
             }
@@ -131,15 +120,13 @@ fn check_reasons(
 fn certify(group: &Group, before: &[u32], after: &[u32]) -> Certificate {
     let mut held = vec![0u64; group.members()];
     let mut loads = vec![0u64; group.members()];
-    let (mut owned, mut kept) = (0, 0);
     for (&before, &after) in before.iter().zip(after) {
         if before != NONE {
             held[before as usize] += 1;
-            owned += 1;
         }
         loads[after as usize] += 1;
-        kept += u64::from(before == after);
     }
+    let (kept, moved) = kept_and_moved(before, after);
     let taking: Vec<usize> =
         (0..group.members()).filter(|&member| !group.subscription(member as u32).is_empty()).collect();
     let members = taking.len().max(1) as u64;
@@ -152,8 +139,8 @@ fn certify(group: &Group, before: &[u32], after: &[u32]) -> Certificate {
         score: balance_score(&loads),
         score_bound: Some(u128::from(r) * u128::from(members - r)),
         kept,
-        moved: owned - kept,
-        moved_bound: Some(owned - most),
+        moved,
+        moved_bound: Some(kept + moved - most),
         rack_misses: 0,
         rack_misses_bound: Some(0),
         left_out: 0,

@@ -4,8 +4,8 @@
 //! repeats the argument, from the group and the weights alone.
 
 use super::{
-    Certificate, PlanFault, check_complete, check_ownership, check_plan, claims, name, reasons, subscribed_topics,
-    verify_outcome_from,
+    Certificate, PlanFault, check_complete, check_ownership, check_plan, claims, kept_and_moved, name, reasons,
+    subscribed_topics, verify_outcome_from,
 };
 use crate::planning::budget::Limit;
 use crate::planning::group::{Group, NONE};
@@ -91,11 +91,7 @@ pub fn verify_weighted(
         return Err(PlanFault::Unproven { what: "the worst load is below its bound" });
     }
     let tolerated = |member: u32, load: u64| is_tolerable(weights, member, load, bound.least);
-    let (mut kept, mut moved) = (0, 0);
-    for (&before, &after) in ownership.owner.iter().zip(&target.owner) {
-        kept += u64::from(before != NONE && before == after);
-        moved += u64::from(before != NONE && before != after);
-    }
+    let (kept, moved) = kept_and_moved(&ownership.owner, &target.owner);
     let sticky = if is_flat(group, weights) {
         Some(verify_outcome_from(group, rules, forming, outcome, target, limit)?)
     } else {
