@@ -39,7 +39,7 @@ pub enum Problem {
     #[error("version {0} does not exist")]
     Version(i16),
     /// The message would take more memory than a valid message of its length can need.
-    #[error("what the message describes takes more than {MEMORY_PER_BYTE} times its bytes")]
+    #[error("the decoded message needs more than {MEMORY_PER_BYTE} times its bytes of memory")]
     Memory,
 }
 
@@ -177,6 +177,26 @@ impl<'a> Reader<'a> {
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return u32::try_from(value).or(Err(ReadError { what, at: start, problem: Problem::Varint }));
+            }
+        }
+        Err(ReadError { what, at: start, problem: Problem::Varint })
+    }
+
+    /// VARINT.
+    pub fn varint(&mut self, what: &'static str) -> Result<i32, ReadError> {
+        let zigzag = self.unsigned_varint(what)?;
+        Ok((zigzag >> 1) as i32 ^ -((zigzag & 1) as i32))
+    }
+
+    /// VARLONG.
+    pub fn varlong(&mut self, what: &'static str) -> Result<i64, ReadError> {
+        let start = self.at;
+        let mut zigzag = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.fixed::<1>(what)?[0];
+            zigzag |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64));
             }
         }
         Err(ReadError { what, at: start, problem: Problem::Varint })

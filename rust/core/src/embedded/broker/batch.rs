@@ -166,36 +166,18 @@ impl Batch {
 
     fn next_record(&self, reader: &mut Reader<'_>) -> Result<(i64, i64), ReadError> {
         let at = reader.position();
-        let length = signed(u64::from(reader.unsigned_varint("record length")?));
+        let length = reader.varint("record length")?;
         let length = usize::try_from(length).map_err(|_| ReadError {
             what: "record length",
             at,
-            problem: Problem::Length(length),
+            problem: Problem::Length(length.into()),
         })?;
         let mut record = Reader::new(reader.take(length, "record")?);
         record.i8("record attributes")?;
-        let time = signed(unsigned_varlong(&mut record)?);
-        let delta = signed(u64::from(record.unsigned_varint("record offset")?));
+        let time = record.varlong("record time")?;
+        let delta = i64::from(record.varint("record offset")?);
         Ok((self.base_offset.saturating_add(delta), self.base_timestamp.saturating_add(time)))
     }
-}
-
-/// Decodes a zigzag number.
-fn signed(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
-}
-
-fn unsigned_varlong(reader: &mut Reader<'_>) -> Result<u64, ReadError> {
-    let at = reader.position();
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let byte = reader.i8("record time")? as u8;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(ReadError { what: "record time", at, problem: Problem::Varint })
 }
 
 struct Fields {
