@@ -4,6 +4,7 @@ use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, FetchedOffset, Partitions, Role};
 use super::machine::Machine;
+use super::network::NetworkClient;
 use super::{Membership, Progress};
 use crate::protocol::offsets::{
     OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
@@ -80,12 +81,22 @@ impl Fetches {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// Takes a fetch. If the member is out of the group for good (`over`), the fetch is refused and not sent.
-    pub(super) fn take_in(&mut self, mut fetch: Fetch, over: bool, actions: &mut Vec<Action>) {
+    /// Takes a fetch that the application asked for. If the member is out of the group for good (`over`), the fetch is refused and
+    /// not sent.
+    pub(super) fn take_in(
+        &mut self,
+        id: u64,
+        partitions: Partitions,
+        timeout_ms: u64,
+        over: bool,
+        network: &mut NetworkClient,
+    ) {
+        let deadline = network.now.saturating_add(timeout_ms);
+        let mut fetch = Fetch { id, partitions, deadline, answered: false };
         if over {
-            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), actions);
+            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut network.actions);
         } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.answer(ErrorCode::NONE, Vec::new(), actions);
+            fetch.answer(ErrorCode::NONE, Vec::new(), &mut network.actions);
         } else {
             self.waiting.push_back(fetch);
         }
@@ -134,11 +145,6 @@ impl Fetches {
 }
 
 impl Membership {
-    pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let fetch = Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
-        self.fetches.take_in(fetch, self.failed || self.closed, &mut self.network.actions);
-    }
-
     pub(super) fn drive_fetches(&mut self) -> Progress {
         let now = self.network.now;
         let progress = self.fetches.expire(now, &mut self.network.actions);

@@ -286,7 +286,9 @@ impl Membership {
             Event::Planned { ticket, assignments } => self.on_planned(ticket, assignments),
             Event::PlanFailed { ticket, message } => self.on_plan_failed(ticket, &message),
             Event::Commit { id, offsets, timeout_ms } => self.on_commit_wanted(id, offsets, timeout_ms),
-            Event::FetchOffsets { id, partitions, timeout_ms } => self.on_fetch_wanted(id, partitions, timeout_ms),
+            Event::FetchOffsets { id, partitions, timeout_ms } => {
+                self.fetches.take_in(id, partitions, timeout_ms, self.failed || self.closed, &mut self.network);
+            }
             Event::Neighbours { place, count } => self.turn = Turn::new(place, count, &self.config),
             Event::GroupRebalances { generation } => self.on_group_rebalances(generation),
             Event::Rejoin { reason } => self.on_rejoin_wanted(&reason),

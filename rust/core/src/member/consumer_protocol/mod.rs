@@ -196,7 +196,9 @@ impl ConsumerMembership {
             Event::Unsubscribe => self.depart(false, self.config.request_timeout_ms),
             Event::Done { ticket, .. } => self.on_done(ticket),
             Event::Commit { id, offsets, timeout_ms } => self.on_commit_wanted(id, offsets, timeout_ms),
-            Event::FetchOffsets { id, partitions, timeout_ms } => self.on_fetch_wanted(id, partitions, timeout_ms),
+            Event::FetchOffsets { id, partitions, timeout_ms } => {
+                self.fetches.take_in(id, partitions, timeout_ms, self.failed || self.closed, &mut self.network);
+            }
             Event::Neighbours { place, count } => self.place = (u64::from(place), u64::from(count.max(1))),
             Event::GroupRebalances { generation } => self.on_neighbour(generation),
             Event::Close { timeout_ms } => self.depart(true, timeout_ms),

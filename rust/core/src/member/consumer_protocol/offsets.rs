@@ -5,8 +5,8 @@ use super::holdings::{Holdings, TopicId};
 use crate::member::Progress;
 use crate::member::commits::{Commit, Verdict, is_retriable};
 use crate::member::connections::{Broken, Pending};
-use crate::member::event::{CommitOffset, Partitions, Role};
-use crate::member::fetches::{self, Fetch};
+use crate::member::event::{CommitOffset, Role};
+use crate::member::fetches;
 use crate::member::machine::Machine;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
@@ -147,11 +147,6 @@ impl ConsumerMembership {
             _ => {}
         }
         Ok(())
-    }
-
-    pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let fetch = Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
-        self.fetches.take_in(fetch, self.failed || self.closed, &mut self.network.actions);
     }
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
