@@ -67,6 +67,8 @@ pub(super) trait Machine: Sized + 'static {
                 return;
             }
         }
+        self.network()
+            .warn("the steps of the membership do not come to rest; this is a defect, please report it".to_owned());
         debug_assert!(false, "the member does not come to rest");
     }
 
