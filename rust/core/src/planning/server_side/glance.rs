@@ -47,8 +47,9 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
             plan.owner[(first + run.start) as usize..(first + run.end) as usize].fill(order[member]);
         });
     } else if levelled {
-        // The targets come from one owner for each partition, so the assignor returns no error.
-        for (&member, record) in order.iter().zip(unequal::assign(&spec).unwrap_or_default()) {
+        // `targets` lists only partitions below the count of their topic.
+        let records = unequal::assign(&spec).expect("targets of partitions that exist");
+        for (&member, record) in order.iter().zip(records) {
             for (key, list) in record.as_ref().unwrap_or(&targets[member as usize].topics) {
                 let first = group.topics().range(key.topic).start;
                 list.iter().for_each(|&partition| plan.owner[(first + partition) as usize] = member);
