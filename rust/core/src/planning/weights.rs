@@ -89,8 +89,6 @@ pub struct Weights {
     tolerance: u64,
     /// A weight is the given one times 2 to this power.
     shift: i32,
-    /// Whether all the given weights were 0. Then every partition weighs 1.
-    counts: bool,
 }
 
 impl Weights {
@@ -123,7 +121,6 @@ impl Weights {
             capacity: capacities.iter().map(|capacity| ((capacity * CAPACITY_UNIT).round() as u64).max(1)).collect(),
             tolerance: (tolerance * TOLERANCE_UNIT as f64).round() as u64,
             shift,
-            counts,
         })
     }
 
@@ -149,12 +146,6 @@ impl Weights {
     #[must_use]
     pub fn relative_load(&self, member: u32, load: u64) -> RelativeLoad {
         RelativeLoad { load, capacity: self.capacity[member as usize] }
-    }
-
-    /// Whether all the given weights were 0. Then every partition weighs 1.
-    #[must_use]
-    pub fn are_counts(&self) -> bool {
-        self.counts
     }
 
     /// The tolerance, in parts of [`TOLERANCE_UNIT`]: the share by which a load may exceed the least possible one.
@@ -340,6 +331,6 @@ mod tests {
             assert!(matches!(Weights::new(&[1.0], &[1.0], tolerance), Err(WeightsError::Tolerance(_))));
         }
         let counts = Weights::new(&[0.0, 0.0], &[1.0], 0.1).expect("counts");
-        assert!(counts.are_counts() && counts.of_partitions() == [1, 1]);
+        assert_eq!(counts.of_partitions(), [1, 1]);
     }
 }
