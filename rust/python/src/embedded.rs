@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kafka_assignors_core::embedded::broker::{Broker, Config, TopicError};
-use kafka_assignors_core::embedded::coordinator::{self, MigrationPolicy, Reply, TopicId};
+use kafka_assignors_core::embedded::coordinator::{self, MigrationPolicy, Reply};
 use kafka_assignors_core::planning::server_side::Assignor;
-use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode, TopicId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -8,10 +8,7 @@ use super::heartbeat::Heartbeat;
 use super::machine::Machine;
 use super::{Converted, Leaves, Membership, Phase, Progress, RebalanceProtocol};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
-use crate::protocol::{ApiKey, ErrorCode, read_response};
-
-/// The protocol type of consumer groups.
-pub(super) const CONSUMER: &str = "consumer";
+use crate::protocol::{ApiKey, CONSUMER, ErrorCode, read_response};
 
 /// The longest reason that brokers keep.
 const LONGEST_REASON: usize = 255;

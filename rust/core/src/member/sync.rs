@@ -2,11 +2,10 @@
 
 use super::connections::{Broken, Pending};
 use super::event::Role;
-use super::join::CONSUMER;
 use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::sync_group::{SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse};
-use crate::protocol::{ErrorCode, read_response};
+use crate::protocol::{CONSUMER, ErrorCode, read_response};
 
 impl Membership {
     pub(super) fn drive_sync(&mut self) -> Progress {

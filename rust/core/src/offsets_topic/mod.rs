@@ -34,7 +34,7 @@ pub use rows::{
     Assignment, Claim, Commit, Epochs, EventKind, Held, MOST_BYTES, Matches, Member, MembershipEvent, Record,
     RejectReason, Rejected, Row, Source, SubscribedTopics, Topic, rows,
 };
-pub use topic_id::{TopicId, parse_topic_id, topic_id_characters, topic_id_text};
+pub use topic_id::{parse_topic_id, topic_id_characters, topic_id_text};
 
 use crate::protocol::reader::{ReadError, Reader};
 

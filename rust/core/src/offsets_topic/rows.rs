@@ -8,17 +8,15 @@ use std::collections::HashMap;
 use std::fmt::Display;
 
 use super::{
-    ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicId,
-    TopicIdPartitions, TopicList, Value, read,
+    ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicIdPartitions,
+    TopicList, Value, read,
 };
 use crate::protocol::assignment;
 use crate::protocol::reader::Reader;
 use crate::protocol::subscription::{Subscription, TopicNames};
 use crate::protocol::topic_partitions::{Numbers, TopicPartitions};
 use crate::protocol::user_data::{StickyUserData, StreamJoinUserData, cooperative_generation};
-
-/// The protocol type of groups of consumers.
-const CONSUMER: &str = "consumer";
+use crate::protocol::{CONSUMER, TopicId};
 
 /// A record with its partition and offset. Each part is optional, because a dump of the topic may lack it.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,6 @@
 //! Topic ids as Kafka's tools print them: 22 characters of unpadded base64.
 
-/// The 16 bytes of a topic's id.
-pub type TopicId = [u8; 16];
+use crate::protocol::TopicId;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

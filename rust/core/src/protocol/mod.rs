@@ -56,6 +56,12 @@ use reader::{ReadError, Reader};
 use thiserror::Error;
 use writer::{Write, WriteError};
 
+/// The protocol type of groups of consumers, in JoinGroup and SyncGroup.
+pub const CONSUMER: &str = "consumer";
+
+/// The id of a topic (KIP-516).
+pub type TopicId = [u8; 16];
+
 /// The body of a request or of a response.
 pub trait Body: Field {
     /// The request that it is, or to which it responds.

@@ -10,7 +10,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, BinaryArray, PrimitiveArray, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use kafka_assignors_core::offsets_topic::{Epochs, Record, TopicId, parse_topic_id, rows};
+use kafka_assignors_core::offsets_topic::{Epochs, Record, parse_topic_id, rows};
+use kafka_assignors_core::protocol::TopicId;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 

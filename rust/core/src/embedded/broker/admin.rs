@@ -3,10 +3,9 @@
 use super::Config;
 use super::catalogue::{Catalogue, OFFSETS_TOPIC, Placement, SETTINGS, TopicError, check_name};
 use super::partition::LEADER_EPOCH;
-use crate::embedded::coordinator::TopicId;
 use crate::protocol::cluster::*;
 use crate::protocol::topics::*;
-use crate::protocol::{ApiKey, ErrorCode};
+use crate::protocol::{ApiKey, ErrorCode, TopicId};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TOPIC_RESOURCE: i8 = 2;

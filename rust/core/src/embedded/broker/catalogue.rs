@@ -1,9 +1,8 @@
 //! The topics: their partitions, settings and replicas.
 
 use super::partition::Partition;
-use crate::embedded::coordinator::TopicId;
 use crate::planning::server_side::Uuid;
-use crate::protocol::ErrorCode;
+use crate::protocol::{ErrorCode, TopicId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

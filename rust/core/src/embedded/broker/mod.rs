@@ -17,13 +17,13 @@ mod tests;
 pub use catalogue::{MAX_PARTITIONS, OFFSETS_TOPIC, TopicError};
 pub use config::Config;
 
-use crate::embedded::coordinator::{Coordinator, GroupView, Reply, Topic, TopicId};
+use crate::embedded::coordinator::{Coordinator, GroupView, Reply, Topic};
 use crate::embedded::faults::Faults;
 use crate::protocol::cluster::ApiVersionsRequest;
 use crate::protocol::reader::Reader;
 use crate::protocol::records::{FetchRequest, FetchResponse, ProduceRequest};
 use crate::protocol::writer::WriteError;
-use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, read_request, write_response};
+use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, TopicId, read_request, write_response};
 use catalogue::{Catalogue, Placement};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;

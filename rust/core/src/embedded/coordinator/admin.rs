@@ -4,18 +4,18 @@ use super::config::Config;
 use super::group::{ClassicGroup, State};
 use super::groups::{AnyGroup, Groups};
 use super::topics::ClusterTopics;
-use crate::protocol::ErrorCode;
 use crate::protocol::group_admin::{
     ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, DeleteGroupResult, DeleteGroupsRequest,
     DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse, DescribedConsumerGroup, DescribedGroup,
     DescribedGroupMember, ListGroupsRequest, ListGroupsResponse, ListedGroup,
 };
+use crate::protocol::{CONSUMER, ErrorCode};
 use std::collections::BTreeSet;
 
 /// The type of a group whose leader plans.
-const CLASSIC: &str = "classic";
-/// The type of a group of KIP-848, and the protocol type of all groups of consumers.
-const CONSUMER: &str = "consumer";
+const CLASSIC_GROUP: &str = "classic";
+/// The type of a group of KIP-848.
+const CONSUMER_GROUP: &str = "consumer";
 
 /// The description of a group. Metadata and the protocol's name are empty unless the group is Stable.
 fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGroup {
@@ -60,8 +60,10 @@ pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsRe
     };
     let listed = groups.iter().map(|(id, group)| {
         let (protocol_type, state, group_type) = match group {
-            AnyGroup::Classic(group) => (group.protocol_type.clone().unwrap_or_default(), group.state.name(), CLASSIC),
-            AnyGroup::Consumer(group) => (CONSUMER.to_owned(), group.state().name(), CONSUMER),
+            AnyGroup::Classic(group) => {
+                (group.protocol_type.clone().unwrap_or_default(), group.state.name(), CLASSIC_GROUP)
+            }
+            AnyGroup::Consumer(group) => (CONSUMER.to_owned(), group.state().name(), CONSUMER_GROUP),
         };
         ListedGroup {
             group_id: id.to_owned(),

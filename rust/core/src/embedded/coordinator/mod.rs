@@ -34,7 +34,7 @@ pub use connections::Reply;
 pub use consumer::{ConsumerGroupState, ConsumerGroupView, ConsumerMemberView, MemberState};
 pub use group::State;
 pub use offsets::Committed;
-pub use topics::{Topic, TopicId};
+pub use topics::Topic;
 
 use crate::embedded::faults::Faults;
 use crate::protocol::consumer_group_heartbeat::{

@@ -1,13 +1,13 @@
 //! Committed offsets, and the responses to OffsetCommit and OffsetFetch.
 
-use super::topics::{ClusterTopics, TopicId};
+use super::topics::ClusterTopics;
 use crate::embedded::refusal::{MANY_GROUPS_FROM, no_offset};
-use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitPartitionResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic,
     OffsetCommitTopicResponse, OffsetFetchGroup, OffsetFetchGroupResponse, OffsetFetchPartitionResponse,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic, OffsetFetchTopicResponse,
 };
+use crate::protocol::{ErrorCode, TopicId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The committed offsets of a group, by topic and partition. An empty group keeps them.

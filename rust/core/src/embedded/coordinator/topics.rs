@@ -1,9 +1,7 @@
 //! The topics of the cluster, for the coordinator.
 
+use crate::protocol::TopicId;
 use std::collections::BTreeMap;
-
-/// The id of a topic (KIP-516).
-pub type TopicId = [u8; 16];
 
 /// A topic of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! The partitions that the member holds, by topic id: a topic that was deleted and created again has its old name and another id.
 
 use crate::member::event::Partitions;
+use crate::protocol::TopicId;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The id of a topic (KIP-516).
-pub(super) type TopicId = [u8; 16];
 
 /// Partitions by topic id.
 pub(super) type ByTopic = BTreeMap<TopicId, BTreeSet<i32>>;

@@ -1,7 +1,7 @@
 //! OffsetCommit and OffsetFetch with the member's epoch. One of each is in flight at a time.
 
 use super::ConsumerMembership;
-use super::holdings::{Holdings, TopicId};
+use super::holdings::Holdings;
 use crate::member::Progress;
 use crate::member::commits::{Commit, Verdict, is_retriable};
 use crate::member::connections::{Broken, Pending};
@@ -12,7 +12,7 @@ use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
 };
-use crate::protocol::{ErrorCode, read_response};
+use crate::protocol::{ErrorCode, TopicId, read_response};
 use std::collections::{BTreeMap, HashMap};
 
 /// The last version of both requests with topic names.

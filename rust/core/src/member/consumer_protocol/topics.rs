@@ -1,7 +1,6 @@
 //! The names of topics. Assignments have ids only.
 
 use super::ConsumerMembership;
-use super::holdings::TopicId;
 use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending};
@@ -9,7 +8,7 @@ use crate::member::discovery::Bootstrap;
 use crate::member::event::Action;
 use crate::member::machine::Machine;
 use crate::protocol::cluster::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
-use crate::protocol::{ApiKey, ErrorCode, read_response};
+use crate::protocol::{ApiKey, ErrorCode, TopicId, read_response};
 use std::collections::BTreeMap;
 
 /// The first version with ids.

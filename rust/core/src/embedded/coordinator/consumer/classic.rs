@@ -4,7 +4,6 @@
 //! subscription.
 
 use super::ConsumerGroup;
-use super::conversion::CONSUMER;
 use super::member::{Classic, Member, MemberState, has};
 use crate::embedded::coordinator::config::MigrationPolicy;
 use crate::embedded::coordinator::connections::Ticket;
@@ -13,7 +12,6 @@ use crate::embedded::coordinator::join::{MEMBER_ID_REQUIRED_FROM, timeouts};
 use crate::embedded::coordinator::timers::Timer;
 use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::planning::server_side::Subscribing;
-use crate::protocol::ErrorCode;
 use crate::protocol::assignment;
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use crate::protocol::heartbeat::HeartbeatRequest;
@@ -22,6 +20,7 @@ use crate::protocol::leave_group::LeaveGroupMember;
 use crate::protocol::subscription::Subscription;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::topic_partitions::CanonicalPartitions;
+use crate::protocol::{CONSUMER, ErrorCode};
 use std::collections::BTreeSet;
 
 impl ConsumerGroup {

@@ -10,13 +10,10 @@ use crate::embedded::coordinator::offsets::Offsets;
 use crate::embedded::coordinator::timers::Timer;
 use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::planning::server_side::Described;
-use crate::protocol::ErrorCode;
 use crate::protocol::assignment::Assignment;
 use crate::protocol::subscription::Subscription;
+use crate::protocol::{CONSUMER, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The protocol type of consumers.
-pub(super) const CONSUMER: &str = "consumer";
 
 /// The subscription and the assignment of a classic member, decoded.
 struct DecodedMember {

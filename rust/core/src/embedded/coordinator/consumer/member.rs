@@ -1,7 +1,7 @@
 //! A member of a KIP-848 group.
 
-use crate::embedded::coordinator::topics::TopicId;
 use crate::planning::server_side::Assignor;
+use crate::protocol::TopicId;
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use crate::protocol::join_group::JoinGroupProtocol;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,8 @@
 
 use super::ConsumerGroup;
 use super::member::{MemberState, Partitions, has, still_owns};
-use crate::embedded::coordinator::topics::{ClusterTopics, TopicId};
+use crate::embedded::coordinator::topics::ClusterTopics;
+use crate::protocol::TopicId;
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use std::collections::BTreeMap;
 
