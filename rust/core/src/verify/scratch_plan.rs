@@ -123,60 +123,9 @@ impl<'a> ScratchPlan<'a> {
     /// The rows, classes and members, and by partition its row.
     fn empty(group: &'a Group, objective: Objective, racks: bool) -> (Vec<u32>, Self) {
         let (set_of_topic, sets) = sets_of_subscribers(group);
-        let replicas = group.topics().racks();
-        let mut class_ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
-        let mut class_keys: Vec<(u32, u32)> = Vec::new();
-        let mut class_of = Vec::with_capacity(group.members());
-        for (&subscription, &rack) in group.subscription_of().iter().zip(group.racks()) {
-            let key = (subscription, if racks { rack } else { NONE });
-            class_of.push(*class_ids.entry(key).or_insert_with(|| {
-                class_keys.push(key);
-                class_keys.len() as u32 - 1
-            }));
-        }
-        let members_of = Csr::group_by(&class_of, class_keys.len());
-        let subscriptions: Vec<u32> = class_keys.iter().map(|key| key.0).collect();
-        let classes_of_subscription = Csr::group_by(&subscriptions, group.subscriptions().len());
-
-        let (mut parties_of, mut classes_of, mut rack_of) = (Csr::new(), Csr::new(), Vec::new());
-        for subscriptions in sets.rows() {
-            let rack = |class: u32| class_keys[class as usize].1;
-            let classes = subscriptions.iter().flat_map(|&subscription| classes_of_subscription.row(subscription));
-            let mut classes: Vec<u32> = classes.copied().collect();
-            classes.sort_unstable_by_key(|&class| (rack(class), class));
-            let first = rack_of.len() as u32;
-            for party in classes.chunk_by(|&a, &b| rack(a) == rack(b)) {
-                classes_of.push_row(party);
-                rack_of.push(rack(party[0]));
-            }
-            parties_of.push_row(&(first..rack_of.len() as u32).collect::<Vec<u32>>());
-        }
-
-        let mut rows = RowNumbers { near_of: Csr::new(), ..RowNumbers::default() };
-        let mut row_of = vec![NONE; group.topics().partitions()];
-        for topic in 0..group.topics().len() as u32 {
-            let set = set_of_topic[topic as usize];
-            if sets.row(set).is_empty() {
-                continue;
-            }
-            // A set's parties are by ascending rack. A member without a rack reads nothing from another rack.
-            let parties = parties_of.row(set);
-            let party_on = |rack: u32| {
-                parties.binary_search_by_key(&rack, |&party| rack_of[party as usize]).ok().map(|at| parties[at])
-            };
-            let near = |rack_set: u32| -> Vec<u32> {
-                let replicated = if racks { replicas.sets.row(rack_set) } else { &[] };
-                replicated.iter().copied().chain([NONE]).filter_map(party_on).collect()
-            };
-            let mut last = (NONE, NONE);
-            for partition in group.topics().range(topic) {
-                let rack_set = if racks { replicas.of_partition[partition as usize] } else { 0 };
-                if last.0 != rack_set || last.1 == NONE {
-                    last = (rack_set, rows.number(set, rack_set, near));
-                }
-                row_of[partition as usize] = last.1;
-            }
-        }
+        let classes = Classes::new(group, racks);
+        let parties = Parties::new(group, &classes, &sets);
+        let (row_of, rows) = number_rows(group, racks, &set_of_topic, &parties);
         let RowNumbers { set_of, rack_set_of, near_of, .. } = rows;
         let scratch = Self {
             group,
@@ -188,10 +137,10 @@ impl<'a> ScratchPlan<'a> {
             cells_of_member: vec![Vec::new(); group.members()],
             set_of,
             near_of,
-            parties_of,
-            classes_of,
-            class_of,
-            members_of,
+            parties_of: parties.of_set,
+            classes_of: parties.classes,
+            members_of: Csr::group_by(&classes.of_member, classes.keys.len()),
+            class_of: classes.of_member,
             cells: Vec::new(),
             index: HashMap::default(),
             loads: vec![0; group.members()],
@@ -398,6 +347,95 @@ impl<'a> ScratchPlan<'a> {
         }
         supply == self.supply && loads == self.loads
     }
+}
+
+/// The classes of members.
+struct Classes {
+    /// By member.
+    of_member: Vec<u32>,
+    /// By class, the subscription and, where racks matter, the rack.
+    keys: Vec<(u32, u32)>,
+}
+
+impl Classes {
+    fn new(group: &Group, racks: bool) -> Self {
+        let mut ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
+        let (mut of_member, mut keys) = (Vec::with_capacity(group.members()), Vec::new());
+        for (&subscription, &rack) in group.subscription_of().iter().zip(group.racks()) {
+            let key = (subscription, if racks { rack } else { NONE });
+            of_member.push(*ids.entry(key).or_insert_with(|| {
+                keys.push(key);
+                keys.len() as u32 - 1
+            }));
+        }
+        Self { of_member, keys }
+    }
+
+    fn rack(&self, class: u32) -> u32 {
+        self.keys[class as usize].1
+    }
+}
+
+/// The parties of the sets of subscribers.
+struct Parties {
+    /// Set to its parties, by ascending rack.
+    of_set: Csr,
+    /// Party to its classes.
+    classes: Csr,
+    /// By party.
+    rack: Vec<u32>,
+}
+
+impl Parties {
+    /// `sets` has the subscriptions of each set.
+    fn new(group: &Group, classes: &Classes, sets: &Csr) -> Self {
+        let subscriptions: Vec<u32> = classes.keys.iter().map(|key| key.0).collect();
+        let classes_of_subscription = Csr::group_by(&subscriptions, group.subscriptions().len());
+        let mut parties = Self { of_set: Csr::new(), classes: Csr::new(), rack: Vec::new() };
+        for subscriptions in sets.rows() {
+            let of_set = subscriptions.iter().flat_map(|&subscription| classes_of_subscription.row(subscription));
+            let mut of_set: Vec<u32> = of_set.copied().collect();
+            of_set.sort_unstable_by_key(|&class| (classes.rack(class), class));
+            let first = parties.rack.len() as u32;
+            for party in of_set.chunk_by(|&a, &b| classes.rack(a) == classes.rack(b)) {
+                parties.classes.push_row(party);
+                parties.rack.push(classes.rack(party[0]));
+            }
+            parties.of_set.push_row(&(first..parties.rack.len() as u32).collect::<Vec<u32>>());
+        }
+        parties
+    }
+}
+
+/// By partition its row, [`NONE`] for a partition without subscribers, and the rows.
+fn number_rows(group: &Group, racks: bool, set_of_topic: &[u32], parties: &Parties) -> (Vec<u32>, RowNumbers) {
+    let replicas = group.topics().racks();
+    let mut rows = RowNumbers { near_of: Csr::new(), ..RowNumbers::default() };
+    let mut row_of = vec![NONE; group.topics().partitions()];
+    for topic in 0..group.topics().len() as u32 {
+        let set = set_of_topic[topic as usize];
+        let of_set = parties.of_set.row(set);
+        if of_set.is_empty() {
+            continue;
+        }
+        // A member without a rack reads nothing from another rack.
+        let party_on = |rack: u32| {
+            of_set.binary_search_by_key(&rack, |&party| parties.rack[party as usize]).ok().map(|at| of_set[at])
+        };
+        let near = |rack_set: u32| -> Vec<u32> {
+            let replicated = if racks { replicas.sets.row(rack_set) } else { &[] };
+            replicated.iter().copied().chain([NONE]).filter_map(party_on).collect()
+        };
+        let mut last = (NONE, NONE);
+        for partition in group.topics().range(topic) {
+            let rack_set = if racks { replicas.of_partition[partition as usize] } else { 0 };
+            if last.0 != rack_set || last.1 == NONE {
+                last = (rack_set, rows.number(set, rack_set, near));
+            }
+            row_of[partition as usize] = last.1;
+        }
+    }
+    (row_of, rows)
 }
 
 /// Numbers the rows. A row is a set of subscribers and its near parties.
