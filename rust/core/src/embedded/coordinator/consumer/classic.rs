@@ -5,7 +5,7 @@
 
 use super::ConsumerGroup;
 use super::member::{Classic, Member, MemberState, has};
-use crate::embedded::coordinator::config::MigrationPolicy;
+use crate::embedded::coordinator::config::{Config, MigrationPolicy};
 use crate::embedded::coordinator::connections::Ticket;
 use crate::embedded::coordinator::group::Context;
 use crate::embedded::coordinator::join::{MEMBER_ID_REQUIRED_FROM, timeouts};
@@ -19,9 +19,22 @@ use crate::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::LeaveGroupMember;
 use crate::protocol::subscription::Subscription;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
-use crate::protocol::topic_partitions::CanonicalPartitions;
+use crate::protocol::topic_partitions::{CanonicalPartitions, Numbers};
 use crate::protocol::{CONSUMER, ErrorCode};
 use std::collections::BTreeSet;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The owned partitions of a subscription, of topics that exist.
+fn owned_partitions(subscription: &Subscription<'_>, topics: &ClusterTopics) -> Vec<HeartbeatTopicPartitions> {
+    let of_topic = |(name, numbers): (&[u8], Numbers<'_>)| {
+        let topic = topics.get(str::from_utf8(name).ok()?)?;
+        Some(HeartbeatTopicPartitions { topic_id: topic.id, partitions: numbers.iter().collect() })
+    };
+    subscription.owned.iter().filter_map(of_topic).collect()
+}
 
 impl ConsumerGroup {
     /// Serves a JoinGroup.
@@ -36,19 +49,13 @@ impl ConsumerGroup {
         topics: &ClusterTopics,
     ) -> Result<JoinGroupResponse, (ErrorCode, String)> {
         let refused = |code: ErrorCode| (code, request.member_id.clone());
-        let mixed = context.config.consumer_migration_policy != MigrationPolicy::Disabled;
-        if !mixed || request.protocol_type != CONSUMER || !self.shares_a_protocol(request) {
-            return Err(refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
-        }
-        let asked = request.protocols.first().map_or(&[][..], |protocol| &protocol.metadata);
-        let subscription = Subscription::read(asked).map_err(|_| refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL))?;
+        let subscription = self.classic_subscription(context.config, request).map_err(refused)?;
         let (member_id, replaced) = self.classic_sender(context, request, ticket)?;
         let is_full = self.members.len() >= context.config.consumer_max_group_size;
         if is_full && replaced.is_none() && !self.members.contains_key(&member_id) {
             return Err((ErrorCode::GROUP_MAX_SIZE_REACHED, String::new()));
         }
 
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let names: BTreeSet<String> = subscription.topics.iter().map(text).collect();
         let before = self.planner.changes();
         self.refresh_topics(topics);
@@ -57,22 +64,8 @@ impl ConsumerGroup {
         if let Some(old) = &replaced {
             self.replace(context, old, &member_id);
         }
-        let (session_timeout_ms, rebalance_timeout_ms) = timeouts(request, ticket.version());
-        let member = self.members.entry(member_id.clone()).or_default();
-        let resubscribed = member.names != names || member.expression.is_some();
-        member.names.clone_from(&names);
-        (member.expression, member.vote) = (None, None);
-        member.rack_id = subscription.rack.map(text);
-        ticket.client_id().clone_into(&mut member.client_id);
-        member.client_host.clone_from(&context.config.client_host);
-        member.rebalance_timeout_ms = rebalance_timeout_ms;
-        member.classic = Some(Classic { session_timeout_ms, protocols: request.protocols.clone() });
-        if request.group_instance_id.is_some() {
-            member.instance_id.clone_from(&request.group_instance_id);
-        }
-        if let Some(instance_id) = &request.group_instance_id {
-            self.statics.insert(instance_id.clone(), member_id.clone());
-        }
+        let rack_id = subscription.rack.map(text);
+        let resubscribed = self.update_classic(context.config, request, ticket, &member_id, &names, rack_id);
         self.planner.set_assignor(self.elected(context.config));
         let (may_plan, when) = self.may_plan(context);
         let named: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -86,14 +79,7 @@ impl ConsumerGroup {
         };
         self.plan_after(context, before, informed, may_plan).map_err(|_| refused(ErrorCode::UNKNOWN_SERVER_ERROR))?;
 
-        let owned: Vec<_> = subscription
-            .owned
-            .iter()
-            .filter_map(|(name, numbers)| {
-                let topic = topics.get(str::from_utf8(name).ok()?)?;
-                Some(HeartbeatTopicPartitions { topic_id: topic.id, partitions: numbers.iter().collect() })
-            })
-            .collect();
+        let owned = owned_partitions(&subscription, topics);
         self.reconcile(&member_id, Some(&owned), resubscribed, topics);
         self.forget_expressions();
         self.renew_classic_session(context, &member_id);
@@ -107,6 +93,47 @@ impl ConsumerGroup {
             member_id,
             ..Default::default()
         })
+    }
+
+    /// The subscription in a JoinGroup, if the group takes classic members and shares a protocol with this one.
+    fn classic_subscription<'r>(
+        &self,
+        config: &Config,
+        request: &'r JoinGroupRequest,
+    ) -> Result<Subscription<'r>, ErrorCode> {
+        let mixed = config.consumer_migration_policy != MigrationPolicy::Disabled;
+        if !mixed || request.protocol_type != CONSUMER || !self.shares_a_protocol(request) {
+            return Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        }
+        let asked = request.protocols.first().map_or(&[][..], |protocol| &protocol.metadata);
+        Subscription::read(asked).map_err(|_| ErrorCode::INCONSISTENT_GROUP_PROTOCOL)
+    }
+
+    /// Stores what the JoinGroup says of the member. Returns whether the member subscribed to something else before.
+    fn update_classic(
+        &mut self,
+        config: &Config,
+        request: &JoinGroupRequest,
+        ticket: &Ticket,
+        member_id: &str,
+        names: &BTreeSet<String>,
+        rack_id: Option<String>,
+    ) -> bool {
+        let (session_timeout_ms, rebalance_timeout_ms) = timeouts(request, ticket.version());
+        let member = self.members.entry(member_id.to_owned()).or_default();
+        let resubscribed = member.names != *names || member.expression.is_some();
+        member.names.clone_from(names);
+        (member.expression, member.vote) = (None, None);
+        member.rack_id = rack_id;
+        ticket.client_id().clone_into(&mut member.client_id);
+        member.client_host.clone_from(&config.client_host);
+        member.rebalance_timeout_ms = rebalance_timeout_ms;
+        member.classic = Some(Classic { session_timeout_ms, protocols: request.protocols.clone() });
+        if let Some(instance_id) = &request.group_instance_id {
+            member.instance_id = Some(instance_id.clone());
+            self.statics.insert(instance_id.clone(), member_id.to_owned());
+        }
+        resubscribed
     }
 
     /// Whether all other classic members list one of the request's protocols.
