@@ -19,7 +19,7 @@ use super::deal;
 use super::flow;
 use super::levels::{self, Blocks};
 use super::rows::{Problem, Rows};
-use crate::planning::budget::{Goal, Limit, Limited};
+use crate::planning::budget::{Budget, Goal, Limit, Limited};
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::objective::{Mode, Objective};
 use crate::planning::plan::Plan;
@@ -95,57 +95,19 @@ pub(super) fn assign(
     let lanes = Lanes::new(group, subscribers, &merged);
     let merged = Problem::new(group, subscribers, merged, &plan.owner, pinned, false);
 
-    // The arcs with a cost of their own: those of the proposal and of the held partitions.
-    let mut gifts: Vec<Gift> = Vec::new();
-    let mut loads = merged.loads(&merged.held);
-    proposal::propose(&lanes, subscribers, &plan.owner, &mut loads, |lane, member| {
-        gifts.push(Gift { lane, member, count: 1 });
-    });
-    let mut arcs: Vec<(u32, u32)> = gifts.iter().map(|gift| (gift.lane, gift.member)).collect();
-    if !pinned {
-        for segment in &lanes.rows.segments {
-            let owners = &plan.owner[segment.start as usize..segment.end as usize];
-            arcs.extend(owners.iter().filter(|&&owner| owner != NONE).map(|&owner| (segment.row, owner)));
-        }
-    }
-    arcs.sort_unstable();
-    arcs.dedup();
+    let gifts = proposed_gifts(&lanes, subscribers, &merged, &plan.owner);
+    let arcs = arcs(&lanes, &gifts, &plan.owner, pinned);
     let problem = lanes.problem(group, &arcs, &plan.owner, pinned);
     let proposed = with_gifts(&problem, problem.held.clone(), &gifts);
     drop(gifts);
 
     // The budget grows with subscriptions, which cost a member bytes of metadata, and not with partitions, which cost no bytes.
     let budget = limit.budget(STEPS + STEPS_PER_ARC * merged.held.len() as u64);
-    let even = adjust::merge(&problem, &lanes, &merged, &proposed);
-    let (taken, gifts, limited) = match levels::split(&merged, &even, &budget) {
-        Err((level, spent)) => {
-            let (taken, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
-            (taken, gifts, Some(spent.seeking(Goal::Balance)))
-        }
-        Ok(blocks) => {
-            let of_row = lanes.merged_row.iter().map(|&row| blocks.of_row[row as usize]).collect();
-            let Blocks { blocks, of_member, flow, .. } = blocks;
-            let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
-            let detours = lay::lay(&lanes, subscribers, &blocks);
-            match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
-                Ok(mut taken) => {
-                    let carried = taken.split_off(proposed.len());
-                    let gifts = lay::take(&detours, &carried);
-                    (taken, gifts, None)
-                }
-                Err(limited) => {
-                    let level = flow.unwrap_or(even);
-                    let (taken, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
-                    (taken, gifts, Some(limited))
-                }
-            }
-        }
-    };
+    let (taken, gifts, limited) = solve(&lanes, subscribers, &merged, &problem, proposed, objective, &budget);
 
     // A member that gets partitions over a hub needs an arc on which they are dealt.
-    let given = gifts.iter().map(|gift| (gift.lane, gift.member));
     let mut with = arcs.clone();
-    with.extend(given);
+    with.extend(gifts.iter().map(|gift| (gift.lane, gift.member)));
     with.sort_unstable();
     with.dedup();
     let dealt = lanes.problem(group, &with, &plan.owner, pinned);
@@ -154,6 +116,65 @@ pub(super) fn assign(
     let taken = with_gifts(&dealt, vec![0; with.len()], &gifts);
     deal::deal(&dealt, plan, &taken);
     limited
+}
+
+/// The partitions that the proposal gives away, one by one.
+fn proposed_gifts(lanes: &Lanes, subscribers: &Subscribers, merged: &Problem, owner: &[u32]) -> Vec<Gift> {
+    let mut gifts = Vec::new();
+    let mut loads = merged.loads(&merged.held);
+    proposal::propose(lanes, subscribers, owner, &mut loads, |lane, member| {
+        gifts.push(Gift { lane, member, count: 1 });
+    });
+    gifts
+}
+
+/// The arcs with a cost of their own: those of the proposal and of the held partitions.
+fn arcs(lanes: &Lanes, gifts: &[Gift], owner: &[u32], pinned: bool) -> Vec<(u32, u32)> {
+    let mut arcs: Vec<(u32, u32)> = gifts.iter().map(|gift| (gift.lane, gift.member)).collect();
+    if !pinned {
+        for segment in &lanes.rows.segments {
+            let owners = &owner[segment.start as usize..segment.end as usize];
+            arcs.extend(owners.iter().filter(|&&owner| owner != NONE).map(|&owner| (segment.row, owner)));
+        }
+    }
+    arcs.sort_unstable();
+    arcs.dedup();
+    arcs
+}
+
+/// Leads from the proposal to the optimum, within the budget. Returns the numbers of partitions by arc, the partitions that
+/// members get over hubs, and the search that ended early.
+fn solve(
+    lanes: &Lanes,
+    subscribers: &Subscribers,
+    merged: &Problem,
+    problem: &Problem,
+    proposed: Vec<u32>,
+    objective: Objective,
+    budget: &Budget<'_>,
+) -> (Vec<u32>, Vec<Gift>, Option<Limited>) {
+    let even = adjust::merge(problem, lanes, merged, &proposed);
+    let Blocks { blocks, of_row, of_member, flow, .. } = match levels::split(merged, &even, budget) {
+        Ok(blocks) => blocks,
+        Err((level, spent)) => {
+            let (taken, gifts) = adjust::adjust(problem, lanes, merged, proposed, &level);
+            return (taken, gifts, Some(spent.seeking(Goal::Balance)));
+        }
+    };
+    let of_row = lanes.merged_row.iter().map(|&row| of_row[row as usize]).collect();
+    let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
+    let detours = lay::lay(lanes, subscribers, &blocks);
+    match flow::cheapest(problem, &blocks, &proposed, objective.racks, &detours, budget) {
+        Ok(mut taken) => {
+            let carried = taken.split_off(proposed.len());
+            (taken, lay::take(&detours, &carried), None)
+        }
+        Err(limited) => {
+            let level = flow.unwrap_or(even);
+            let (taken, gifts) = adjust::adjust(problem, lanes, merged, proposed, &level);
+            (taken, gifts, Some(limited))
+        }
+    }
 }
 
 /// Adds gifts, whose arcs the problem has, to the numbers of its arcs.
