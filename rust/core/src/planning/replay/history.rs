@@ -364,48 +364,16 @@ impl<'a> Timeline<'a> {
             let event = self.history.events[index].clone();
             generation = generation.max(event.generation);
             self.now = self.now.max(event.ts);
-            let enters = match event.kind {
-                Kind::Snapshot if event.member_id.is_empty() => {
-                    snapshot.insert("");
-                    false
-                }
-                // No member has an empty id, so such an event changes nothing.
-                _ if event.member_id.is_empty() => {
-                    problems.add(EventFault::Nameless, "");
-                    false
-                }
-                Kind::Snapshot => {
-                    if !snapshot.insert(event.member_id) {
-                        problems.add(EventFault::Twice, event.member_id);
-                    }
-                    true
-                }
-                Kind::Leave => {
-                    if self.members.remove(event.member_id).is_none() {
-                        problems.add(EventFault::LeavesAbsent, event.member_id);
-                    }
-                    false
-                }
-                Kind::Subscribe => {
-                    let there = self.members.contains_key(event.member_id);
-                    if !there {
-                        problems.add(EventFault::SubscribesAbsent, event.member_id);
-                    }
-                    there
-                }
-                Kind::Join => true,
-            };
-            if enters {
+            if self.enters(&event, &mut snapshot, &mut problems) {
                 self.enter(&event, &mut unknown);
             }
         }
         if !snapshot.is_empty() {
             self.members.retain(|id, _| snapshot.contains(id));
         }
-        let topics = || self.members.values().flat_map(|member| member.topics.iter().copied());
-        let counted = topics().next().is_none() || topics().any(|topic| self.counted[topic as usize]);
+        let counted = self.is_counted();
         if !counted {
-            unknown.extend(topics());
+            unknown.extend(self.subscribed());
         }
         for topic in unknown {
             problems.add(EventFault::UnknownTopic, self.names[topic as usize]);
@@ -421,6 +389,57 @@ impl<'a> Timeline<'a> {
             counted,
             error,
         }
+    }
+
+    /// Whether the event's member is present from then on, with the topics of the event. A member that leaves is removed, and one
+    /// in a snapshot is added to `snapshot`, which contains an empty id for a snapshot without members.
+    fn enters(
+        &mut self,
+        event: &GroupEvent<'a>,
+        snapshot: &mut BTreeSet<&'a str>,
+        problems: &mut EventFaults<'a>,
+    ) -> bool {
+        match event.kind {
+            Kind::Snapshot if event.member_id.is_empty() => {
+                snapshot.insert("");
+                false
+            }
+            // No member has an empty id, so such an event changes nothing.
+            _ if event.member_id.is_empty() => {
+                problems.add(EventFault::Nameless, "");
+                false
+            }
+            Kind::Snapshot => {
+                if !snapshot.insert(event.member_id) {
+                    problems.add(EventFault::Twice, event.member_id);
+                }
+                true
+            }
+            Kind::Leave => {
+                if self.members.remove(event.member_id).is_none() {
+                    problems.add(EventFault::LeavesAbsent, event.member_id);
+                }
+                false
+            }
+            Kind::Subscribe => {
+                let there = self.members.contains_key(event.member_id);
+                if !there {
+                    problems.add(EventFault::SubscribesAbsent, event.member_id);
+                }
+                there
+            }
+            Kind::Join => true,
+        }
+    }
+
+    /// The topics to which present members subscribe; a topic comes as often as it has subscribers.
+    fn subscribed(&self) -> impl Iterator<Item = u32> {
+        self.members.values().flat_map(|member| member.topics.iter().copied())
+    }
+
+    /// Whether the partition count of a subscribed topic is known; true if no member subscribes to a topic.
+    fn is_counted(&self) -> bool {
+        self.subscribed().next().is_none() || self.subscribed().any(|topic| self.counted[topic as usize])
     }
 
     /// Adds a member, and adds its topics without a known partition count to `unknown`.
