@@ -3,10 +3,11 @@
 //! The crate is pure: it does no I/O, reads no clock and draws no random number. Names become dense ids once, at the edge
 //! ([`planning::group`]); behind it there are only ids and flat arrays.
 //!
-//! A room, as docs/design.md calls these modules, imports only the rooms that its arrows lead to:
+//! A room, as docs/design.md calls these modules, imports only the rooms that its arrows lead to. The values of planning are the
+//! modules group, ownership, objective, plan, restrictions, score, weights and budget.
 //!
 //! ```text
-//!      verify            a proof: imports the values of planning (group, ownership, objective, plan), no solver
+//!      verify            a proof: imports only the values of planning, no solver
 //!         │
 //!         ▼
 //!     planning ◄── embedded     member     offsets_topic     partitioner
