@@ -203,7 +203,7 @@ measure(frames, work)
 def test_what_would_become_larger_than_any_honest_answer_is_refused() -> None:
     # The largest factor of a regular answer: a partition without replicas, whose 18 bytes become 88. A topic without a
     # name and without partitions is similar, from 10 bytes.
-    with pytest.raises(ProtocolError, match="takes more than 6 times its bytes"):
+    with pytest.raises(ProtocolError, match="the decoded message needs more than 6 times its bytes"):
         _core.decode_metadata(9, answers.CORRELATION, answers.metadata({"": 0}, repeat=50_000))
 
 

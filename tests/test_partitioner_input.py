@@ -56,9 +56,9 @@ def test_arguments_of_the_wrong_type(kind: type[Ours]) -> None:
     with refuses(PartitionerError, "partition cannot be represented"):
         partitioner.partition("t", None, None, None, None, Asked(3), partition=2**70)
     odd: Any = {"0"}
-    with refuses(PartitionerTypeError, "a partition in what cluster.partitions_for_topic gave is of type str"):
+    with refuses(PartitionerTypeError, "a partition in the result of cluster.partitions_for_topic is of type str"):
         ask(partitioner, Asked(odd))
-    with refuses(PartitionerError, "what cluster.partitions_for_topic gave has partition -4; partitions are numbered"):
+    with refuses(PartitionerError, "the result of cluster.partitions_for_topic has partition -4; partitions are numbered"):
         ask(partitioner, Asked({-4}))
     with pytest.raises(TypeError, match="argument"):
         partitioner.partition("t")

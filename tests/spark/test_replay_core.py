@@ -367,7 +367,7 @@ def test_other_columns_are_refused() -> None:
         replay.assignments(good.append_column("more", pyarrow.array([1])))
     with pytest.raises(OptionError, match='strategy "x" is given twice'):
         _core.Replay([("x", ("range", "fair", "before-stickiness")), ("x", ("range", "fair", "before-stickiness"))])
-    with pytest.raises(OptionError, match="is what groups really did"):
+    with pytest.raises(OptionError, match="is reserved for the observed assignments"):
         _core.Replay([("observed", ("range", "fair", "before-stickiness"))])
 
 

@@ -182,7 +182,7 @@ impl Membership {
             self.attempt.wanted_at = None;
             self.audit_comeback();
         } else if !self.failed {
-            let message = "what this member joins with has no form in the protocol: a name is too long";
+            let message = "the member cannot join: the name of an assignor is longer than 32,767 bytes";
             self.fail(ErrorCode::INVALID_REQUEST, message, true);
         }
     }

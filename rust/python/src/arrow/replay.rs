@@ -97,7 +97,7 @@ impl Replay {
                 }
             };
             if label == OBSERVED {
-                let message = format!("strategy {label:?} is what groups really did; give another name");
+                let message = format!("strategy {label:?} is reserved for the observed assignments; give another name");
                 return Err(OptionError::new_err(message));
             }
             if known.labels.contains(&label) {

@@ -216,7 +216,7 @@ fn read(cluster: &Bound<'_, PyAny>, method: &str, topic: &Bound<'_, PyString>) -
     if numbers.is_none() {
         return Ok(None);
     }
-    let what = || format!("what cluster.{method} gave");
+    let what = || format!("the result of cluster.{method}");
     let items = numbers.try_iter().map_err(|_| partitioner_type(&what(), &numbers, "a set of partition numbers"))?;
     let number = |item: PyResult<Bound<'_, PyAny>>| {
         let item = item?;

@@ -104,7 +104,8 @@ impl ConsumerMembership {
         self.leaving = None;
         let body = self.heartbeat(version);
         if !self.ask(conn, &body, i16::MAX, self.heartbeat_deadline()) {
-            self.fail_with(ErrorCode::INVALID_REQUEST, "what this member subscribes to has no form in the protocol");
+            let message = "the member cannot subscribe: a topic name or the expression is longer than 32,767 bytes";
+            self.fail_with(ErrorCode::INVALID_REQUEST, message);
             return true;
         }
         if body.subscribed_topic_names.is_some() {
