@@ -27,7 +27,7 @@ fn of_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> String {
     format!("{what} is of type {name}; give {wanted}")
 }
 
-/// A [`GroupTypeError`]: `what` has the type of `value`, but should be `wanted`.
+/// A [`GroupTypeError`]. The message names `what`, the type of `value`, and `wanted`, which the caller should give instead.
 pub(crate) fn wrong_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     GroupTypeError::new_err(of_type(what, value, wanted))
 }

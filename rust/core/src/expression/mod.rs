@@ -24,8 +24,9 @@ const DEEPEST: u32 = 200;
 /// The limits of an application's own expression: an alternation of tens of thousands of names fits.
 const OWN: Limits = Limits { text: 4 << 20, compiled: 64 << 20, cache: 4 << 20 };
 
-/// The limits of a stranger's expression. The time of matching is the product of its size and the length of the names.
-const STRANGERS: Limits = Limits { text: 16 << 10, compiled: 64 << 10, cache: 1 << 20 };
+/// The limits of an expression in a request. Its sender is not trusted: the time of matching grows with the product of the size of
+/// the compiled expression and the length of the name.
+const REQUESTED: Limits = Limits { text: 16 << 10, compiled: 64 << 10, cache: 1 << 20 };
 
 /// Bytes of the text, of the compiled program, and of the states kept while matching.
 struct Limits {
@@ -68,10 +69,10 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// An expression that RE2 refuses, or that is too large for a stranger's expression.
+    /// An expression that RE2 refuses, or that is too large for an expression in a request.
     pub fn re2(text: &str) -> Result<Self, ExpressionError> {
         let whole = |text: &str| Ok(format!(r"\A(?:{})\z", re2::translate(text)?));
-        compile(text, &STRANGERS, whole)
+        compile(text, &REQUESTED, whole)
     }
 
     /// RE2's syntax, found anywhere in a name: an application's own choice of groups or topics.

@@ -59,7 +59,7 @@ fn an_applications_own_is_re2_found_anywhere() {
     assert!(found("^join-", "join-orders-1") && !found("^join-", "rejoin-1"));
     assert!(found(r"-\d{2}|x$", "a-17-b") && !found(r"-\d{2}|x$", "xa-1"));
     assert!(Expression::search("a)|(b").is_err() && Expression::search("(?=a)").is_err());
-    // For a stranger's expression it is too large.
+    // In a request it would be too large.
     let many: Vec<String> = (0..5_000).map(|number| format!("group-{number:05}")).collect();
     assert!(Expression::re2(&many.join("|")).is_err());
     assert!(found(&many.join("|"), "group-04999") && !found(&many.join("|"), "group-05000"));
@@ -122,7 +122,7 @@ fn what_would_be_too_large_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Every text of a stranger is accepted or refused by this module, never by an engine that reads another syntax.
+    /// Every text, of any sender, is accepted or refused by this module, never by an engine that reads another syntax.
     #[test]
     fn anything_is_taken_or_refused(text in r"[\[\]\(\)\{\}\\^$|*+?.:=,<>a-c0-3QEpPLdwsx&~\-é]{0,24}", name in "[a-c0-3._-]{0,8}") {
         for compile in [Expression::posix, Expression::re2] {

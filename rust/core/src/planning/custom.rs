@@ -9,7 +9,7 @@ use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::{LeavesOut, Outcome, Plan};
 
-/// What is wrong with a plan that was made outside.
+/// Why a plan of the user's own assignor is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DraftError {
     /// A member that the group does not have.

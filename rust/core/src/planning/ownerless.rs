@@ -101,7 +101,7 @@ impl Intervals {
         match self.apart {
             _ if members == 0.0 => 0.0,
             false => self.heartbeat / 2.0,
-            // The largest of this many independent times within an interval.
+            // The mean of the largest of `members` independent times, each of them uniform within the interval.
             true => self.heartbeat * members / (members + 1.0),
         }
     }

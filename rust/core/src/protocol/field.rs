@@ -218,9 +218,9 @@ impl<T: Field> Field for Vec<T> {
 ///
 /// ```text
 /// message! {
-///     /// What it is.
+///     /// The documentation of the structure.
 ///     pub struct Name {
-///         /// What it means.
+///         /// The documentation of the field.
 ///         timeout_ms: i32 [1..] = -1,
 ///     }
 /// }

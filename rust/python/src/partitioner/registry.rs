@@ -42,8 +42,8 @@ pub(crate) fn register_cluster_type(cluster_type: &Bound<'_, PyAny>, attribute: 
     Ok(())
 }
 
-/// The attribute that was registered for the type of this cluster. A subclass may override what the attribute means, so
-/// it is a type of its own.
+/// The attribute that was registered for exactly the type of this cluster. An attribute that was registered for its base
+/// class does not count, because a subclass may give it another meaning.
 pub(super) fn attribute_of<'py>(cluster: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     let cluster_type = cluster.get_type_ptr();
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);

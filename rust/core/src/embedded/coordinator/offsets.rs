@@ -70,7 +70,7 @@ pub(super) fn reaches_group(request: &OffsetCommitRequest, topics: &ClusterTopic
     request.topics.iter().any(|topic| topic.partitions.iter().any(|partition| exists(topic, partition)))
 }
 
-/// Whether a partition exists.
+/// The error of a partition that does not exist.
 pub(super) fn known(
     topics: &ClusterTopics,
     topic: &OffsetCommitTopic,

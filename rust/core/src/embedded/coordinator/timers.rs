@@ -11,9 +11,9 @@ pub(super) enum Timer {
     Sync(String),
     /// The session of a member, or of a pending member id, ends.
     Session(String, String),
-    /// The time of a member to give partitions up (KIP-848) ends.
+    /// The time within which a member must give partitions up (KIP-848) ends.
     Revocation(String, String),
-    /// The time of a classic member of a KIP-848 group to join again, or to send SyncGroup, ends.
+    /// The time within which a classic member of a KIP-848 group must join again, or send SyncGroup, ends.
     Rejoin(String, String),
 }
 

@@ -162,7 +162,7 @@ impl Totals {
     }
 }
 
-/// A plan in the making.
+/// An incomplete plan: the owners so far, and the partitions that have none yet.
 struct Placing<'a> {
     group: &'a Group,
     lags: &'a [u64],

@@ -83,7 +83,7 @@ pub struct Fault {
     pub position: u32,
     /// The member's id.
     pub member_id: String,
-    /// What is wrong.
+    /// The kind of the fault, with its details.
     pub reason: FaultReason,
 }
 

@@ -92,17 +92,18 @@ pub enum ReplayError {
         /// The partitions of all topics together.
         total: u128,
     },
-    /// Partition counts that no group can have.
+    /// A partition count that a group cannot have, as a negative one.
     #[error(transparent)]
     Group(#[from] GroupError),
 }
 
-/// Replays a history. `clock` gives nanoseconds from any start. `row` gets the rows: step by step, within a step in the order
-/// of the strategies, the observed one last.
+/// Replays a history. `clock` returns a time in nanoseconds; only differences of times are used. `row` is called with each row:
+/// step by step, within a step in the order of the strategies, the observed one last.
 ///
-/// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step that leaves no
-/// member gives no row: the partitions keep their owners, and move when the next member joins. The events of a step are applied
-/// in the order leave, join, subscribe, snapshot; their order in the input has no effect. Equal events count once.
+/// A step consists of all events with the same `seq`, or of a change of partition counts that concerns a present member. A step
+/// after which no member is present has no row: the partitions keep their owners until the next member joins. The events of a
+/// step are applied in the order leave, join, subscribe, snapshot; their order in the input has no effect. Equal events count
+/// once.
 ///
 /// O(events + steps × (members + partitions + cost of the strategy)).
 ///

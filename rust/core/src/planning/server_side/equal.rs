@@ -96,7 +96,8 @@ impl Quotas {
         let keeps = has.min(quota);
         let mut gets = quota - keeps;
         if self.rule == Extras::Wanted && gets > 0 && extra && self.members > self.extras {
-            // This member does not have the extra partition yet, and enough members follow: one of them may have it.
+            // The member has no extra partition so far. More members are left than extras, so the extra goes to a later one, which
+            // may have it already.
             gets -= 1;
             extra = false;
         }

@@ -39,7 +39,7 @@ pub(crate) fn each_run(spec: &Spec<'_>, mut found: impl FnMut(usize, u32, std::o
     }
 }
 
-/// The members in the order in which they have their turns.
+/// The members, ordered by [`compare`]: of each topic, an earlier member gets an earlier run.
 fn turns(spec: &Spec<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..spec.members.len()).collect();
     order.sort_by(|&one, &other| compare(&spec.members[one], &spec.members[other]));

@@ -6,11 +6,12 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use super::rows::Problem;
 use crate::planning::group::NONE;
 
-/// A run shorter than the candidates divided by this is given one by one, a longer one level by level.
+/// If a run has fewer partitions than 1/`SHORT_RUN` of the candidates, its partitions are given one by one. A longer run is given
+/// level by level.
 const SHORT_RUN: usize = 8;
 
-/// If fewer candidates than all divided by this are on the lowest level, a heap gives the next partitions, as many as there are
-/// candidates. A scan of all candidates for so few of them would take longer.
+/// If fewer than 1/`FEW` of the candidates are on the lowest level, the heap gives as many partitions as there are candidates, and then
+/// the candidates are scanned again. A scan only finds the candidates on the lowest level, and so few do not repay its time.
 const FEW: usize = 16;
 
 /// A load and an arc in one integer: loads compare first, then arcs. One comparison of integers takes a third of the time of a

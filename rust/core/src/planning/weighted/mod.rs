@@ -41,7 +41,8 @@ use place::WeightedDraft;
 /// The steps that bound, placing and search may take together, and the additional ones for each partition.
 const STEPS: u64 = 1 << 22;
 const STEPS_PER_PARTITION: u64 = 64;
-/// A plan without previous owners moves nearly everything. It counts only if its worst load is lower by more than this part.
+/// A plan that ignores the previous owners moves nearly all partitions. It is taken only if its worst load is lower than that of
+/// the other plan by more than this share.
 const GAIN: f64 = 0.01;
 
 /// A group with its weights, and its members in classes: the members of one class have the same subscription and the same

@@ -1,5 +1,5 @@
-//! Places partitions in decreasing weight, each where the relative load is then least. The lightest partitions go by number
-//! instead.
+//! Places partitions in decreasing weight, each on the member whose relative load is then least. The lightest partitions are
+//! placed by number: each goes to the member with the fewest partitions, relative to the capacities.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,11 +9,11 @@ use crate::planning::budget::Budget;
 use crate::planning::group::NONE;
 use crate::planning::weights::RelativeLoad;
 
-/// The lightest partitions go by number: as many as together weigh at most one part in this many of the smallest room of a
-/// member.
+/// The lightest partitions are placed by number, as long as their total weight is at most 1/`LIGHT` of the smallest member's
+/// room. The room of a member is the largest load with which it stays within the bound.
 const LIGHT: u64 = 100;
 
-/// A plan in the making.
+/// An incomplete plan: the owners so far, and the sums by member, which each placed partition changes.
 #[derive(Debug, Clone)]
 pub(super) struct WeightedDraft {
     /// By flat partition.

@@ -346,7 +346,8 @@ impl Tree<'_> {
         }
     }
 
-    /// One step up from a child on `side` that lacks a black node. Returns where the next step begins.
+    /// One step of the repair. All paths through `node`, the child of `start` on `side`, have one black node fewer than those
+    /// through its sibling. Returns the node at which the next step begins.
     fn deleted(&mut self, node: u32, start: u32, side: Side) -> u32 {
         let opposite = side.other();
         let mut parent = start;
