@@ -199,7 +199,7 @@ fn run((name, options, case): Named) {
     let ended = outcome.limited.map_or_else(|| "to the end".to_owned(), |limited| limited.to_string());
     println!(
         "{name}: {seconds:.2} s, {peak:.0} MB (the group itself {memory:.0}), heaviest {heaviest} (at least {}), {} moved, {ended}",
-        lag::lag_bound(&group),
+        lag::lag_bound_within(&group, &Limit::default()).0,
         outcome.kept_and_moved().1,
     );
 }

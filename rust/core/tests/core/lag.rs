@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crate::oracle::brute::{Shape, random_group};
 use crate::oracle::{GroupDef, Random, member, more_seeds, seeds, show, verified};
+use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Group, NONE};
-use kafka_assignors_core::planning::lag::{Keep, Options, Scope, lag_bound, lag_by_member};
+use kafka_assignors_core::planning::lag::{Keep, Options, Scope, lag_bound_within, lag_by_member};
 use kafka_assignors_core::planning::plan::{Outcome, Plan};
 use kafka_assignors_core::planning::strategy::{Strategy, assign};
 
@@ -17,6 +18,10 @@ fn planned(group: &Group, options: Options) -> Outcome {
     let outcome = assign(group, Strategy::Lag(options), None);
     verified(group, Strategy::Lag(options), None, &outcome).expect("a valid plan");
     outcome
+}
+
+fn bound_of(group: &Group) -> u128 {
+    lag_bound_within(group, &Limit::default()).0
 }
 
 fn shown(def: &GroupDef, lags: &[u64], options: Options) -> (String, Vec<u128>) {
@@ -63,7 +68,7 @@ fn equal_lags_and_one_heavy_one() {
     let (plan, totals) = shown(&def, &lags, RULE);
     assert_eq!((plan.as_str(), totals), ("m1: tp0 tp3 tp5 tp7; m2: tp1 tp2 tp4 tp6", vec![1_300, 400]));
     assert_eq!(shown(&def, &lags, Options { max_skew: None, ..RULE }).1, [1_000, 700]);
-    let bound = lag_bound(&def.build_with_lags(lags.to_vec()));
+    let bound = bound_of(&def.build_with_lags(lags.to_vec()));
     assert_eq!(bound, 1_000);
 }
 
@@ -239,7 +244,7 @@ fn the_bound_is_the_relaxation_and_no_plan_is_below_it() {
         let lags = group.topics().lags();
         let partitions = (0..group.topics().partitions() as u32).filter(served);
         let largest = partitions.map(|partition| u128::from(lags[partition as usize])).max().unwrap_or(0);
-        let bound = lag_bound(&group);
+        let bound = bound_of(&group);
         assert_eq!(bound, largest.max(crowding(&group)), "seed {seed}");
         let best = least_possible(&group);
         assert!(bound <= best, "seed {seed}: bound {bound}, but {best} is possible");
@@ -480,7 +485,7 @@ fn without_lags_owners_keep_theirs_and_the_rest_is_counted() {
     let group = def.build();
     let outcome = planned(&group, RULE);
     assert_eq!(show(&group, &outcome.plan), "m0: tp0 tp1 tp2; m1: tp3 tp5; m2: tp4");
-    assert_eq!(lag_bound(&group), 0);
+    assert_eq!(bound_of(&group), 0);
 }
 
 #[test]

@@ -15,13 +15,9 @@ const STEPS_PER_ITEM: u64 = 128;
 /// The second bound is that of the most crowded set of topics: the lag of all its partitions, divided by the number of members
 /// that subscribe to any of its topics. Maximum flows find it, each of which proves a larger bound than the one before; a group
 /// with equal subscriptions needs one. The bound is 0 without lags.
-#[must_use]
-pub fn lag_bound(group: &Group) -> u128 {
-    lag_bound_within(group, &Limit::default()).0
-}
-
-/// As [`lag_bound`], within a limit. If the limit was too small, the bound holds, but a larger one may be provable, and the
-/// second value is the search that ended early.
+///
+/// If the limit was too small, the bound holds, but a larger one may be provable, and the second value is the search that ended
+/// early.
 #[must_use]
 pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limited>) {
     let topics = group.topics();
