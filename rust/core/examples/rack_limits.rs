@@ -19,7 +19,7 @@ use kafka_assignors_core::planning::leader::{ClaimSource, Joined, JoinedMember, 
 use kafka_assignors_core::planning::objective::Objective;
 use kafka_assignors_core::planning::strategy::{self, Strategy};
 use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::verify::{verify, verify_outcome_from};
+use kafka_assignors_core::verify::{verify_outcome, verify_outcome_from};
 use process::{cpu_seconds, megabytes};
 use rustc_hash::FxHasher;
 
@@ -190,7 +190,7 @@ fn main() -> ExitCode {
         let start = cpu_seconds();
         let c = match how.as_str() {
             // Without a sticky plan to start from.
-            "bare" => verify(&group, None, &outcome.ownership, outcome.target(), Objective::default()),
+            "bare" => verify_outcome(&group, kind.rules(), None, &outcome),
             _ => {
                 let start = strategy::near_optimum(&group, kind, &outcome, &Limit::default());
                 verify_outcome_from(&group, kind.rules(), None, &outcome, &start, &Limit::default())

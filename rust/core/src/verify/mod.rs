@@ -121,47 +121,7 @@ fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
     (0u32..).zip(subscribed).filter(|(_, subscribed)| *subscribed).map(|(topic, _)| topic)
 }
 
-/// Checks a plan and proves how good a plan of this group can be.
-///
-/// `ownership` must be the one that the claims in `group` make; `forming` is the generation that was being formed, where it
-/// is known.
-///
-/// For an optimal plan the proof takes a few passes over partitions, subscriptions and rows, with topics of equal subscribers
-/// and racks merged into rows. The farther the plan is from the optimum, the longer the search. Once its steps are spent, the
-/// bounds that it has not proven are `None`. For plans that need not be optimal, see [`verify_from`].
-///
-/// # Errors
-/// The first fault that makes the plan invalid. A plan that is valid but not optimal is no error.
-pub fn verify(
-    group: &Group,
-    forming: Option<i32>,
-    ownership: &Ownership,
-    plan: &Plan,
-    objective: Objective,
-) -> Result<Certificate, PlanFault> {
-    verify_from(group, forming, ownership, plan, objective, plan, &Limit::default())
-}
-
-/// As [`verify`], but the search for the best plan starts from `start`, another valid plan of the group, and has a limit. The
-/// bounds and their proof do not depend on the start. The search is shortest near an optimum, such as a sticky plan. A bound
-/// for which the limit was too small is `None`; the validity of the plan is checked in any case.
-///
-/// # Errors
-/// As [`verify`]; also the first fault of `start`.
-pub fn verify_from(
-    group: &Group,
-    forming: Option<i32>,
-    ownership: &Ownership,
-    plan: &Plan,
-    objective: Objective,
-    start: &Plan,
-    limit: &Limit<'_>,
-) -> Result<Certificate, PlanFault> {
-    let rules = Rules::Partitions { objective, cooperative: !ownership.held.is_empty() };
-    certify(group, forming, ownership, plan, rules, start, limit)
-}
-
-/// As [`verify_from`], by rules that may let the plan leave out partitions.
+/// Checks a plan and its ownership, and proves how good a plan of the group can be.
 fn certify(
     group: &Group,
     forming: Option<i32>,
@@ -203,13 +163,16 @@ fn certify(
     })
 }
 
-/// Verifies the plan, the target and the ownership of an outcome. The claims in `group` are settled again, with the generation
-/// that was being formed, where it is known. The reasons for partitions without an owner are derived again. Both are compared
-/// with those of the outcome.
+/// Verifies the plan, the target and the ownership of an outcome, and proves how good a plan of this group can be. The claims in
+/// `group` are settled again, with the generation that was being formed, where it is known. The reasons for partitions without an
+/// owner are derived again. Both are compared with those of the outcome.
+///
+/// For an optimal plan the proof takes a few passes over partitions, subscriptions and rows, with topics of equal subscribers
+/// and racks merged into rows. The farther the plan is from the optimum, the longer the search. Once its steps are spent, the
+/// bounds that it has not proven are `None`. For plans that need not be optimal, see [`verify_outcome_from`].
 ///
 /// # Errors
-/// As [`verify`] and [`unassigned`]; also a reason that is not the right one, and a plan that withholds partitions
-/// against the rules.
+/// The first fault that makes the plan invalid, or its reasons wrong. A plan that is valid but not optimal is no error.
 pub fn verify_outcome(
     group: &Group,
     rules: Rules,
@@ -219,7 +182,9 @@ pub fn verify_outcome(
     verify_outcome_from(group, rules, forming, outcome, outcome.target(), &Limit::default())
 }
 
-/// As [`verify_outcome`], seeking the best plan from `start`, within a limit; see [`verify_from`].
+/// As [`verify_outcome`], but the search for the best plan starts from `start`, another valid plan of the group, and has a limit.
+/// The bounds and their proof do not depend on the start. The search is shortest near an optimum, such as a sticky plan. A bound
+/// for which the limit was too small is `None`; the validity of the plan is checked in any case.
 ///
 /// # Errors
 /// As [`verify_outcome`]; also the first fault of `start`.
@@ -252,21 +217,11 @@ pub fn verify_outcome_from(
 }
 
 /// Every partition without an owner, ascending, with the reason that follows from the group, the ownership and the target plan.
-/// For an eager plan, the target is the plan itself.
+/// For an eager plan, the target is the plan itself. A plan that is not `complete` may leave out partitions.
 ///
 /// # Errors
 /// A partition that is handed out while another member holds it, that goes to another member than in the target, or that has
 /// no owner without a reason.
-pub fn unassigned(
-    group: &Group,
-    ownership: &Ownership,
-    target: &Plan,
-    plan: &Plan,
-) -> Result<Vec<(u32, UnassignedReason)>, PlanFault> {
-    reasons(group, ownership, target, plan, true)
-}
-
-/// As [`unassigned`]; a plan that need not be complete may leave out partitions.
 fn reasons(
     group: &Group,
     ownership: &Ownership,

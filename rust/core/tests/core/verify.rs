@@ -3,18 +3,21 @@
 use std::ops::Range;
 
 use crate::oracle::brute::{OBJECTIVES, Plain, Shape, Value, best, random_group};
-use crate::oracle::{GroupDef, Random, member, more_seeds, plan_of, seeds, verified};
+use crate::oracle::{GroupDef, Random, member, more_seeds, outcome_of, plan_of, rules_of, seeds, verified};
 use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Group, NONE};
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, Plan, UnassignedReason};
+use kafka_assignors_core::planning::plan::{Outcome, Plan, UnassignedReason};
 use kafka_assignors_core::planning::settlement::settle;
 use kafka_assignors_core::planning::strategy::{Strategy, assign};
-use kafka_assignors_core::planning::{cooperative, range, round_robin};
-use kafka_assignors_core::verify::{
-    Certificate, PlanFault, racks_matter, unassigned, verify, verify_from, verify_outcome,
-};
+use kafka_assignors_core::planning::{range, round_robin};
+use kafka_assignors_core::verify::{Certificate, PlanFault, racks_matter, verify_outcome, verify_outcome_from};
+
+/// The certificate of a plan; the search for the best plan starts from the plan.
+fn verify(group: &Group, ownership: &Ownership, target: &Plan, objective: Objective) -> Result<Certificate, PlanFault> {
+    verify_outcome(group, rules_of(ownership, objective), None, &outcome_of(ownership, target))
+}
 
 /// The certificate of the target, if `plan` is the part of it that a cooperative rebalance can assign now.
 fn verify_cooperative(
@@ -24,8 +27,8 @@ fn verify_cooperative(
     plan: &Plan,
     objective: Objective,
 ) -> Result<Certificate, PlanFault> {
-    let certificate = verify(group, None, ownership, target, objective)?;
-    unassigned(group, ownership, target, plan).map(|_| certificate)
+    let outcome = Outcome { plan: plan.clone(), ..outcome_of(ownership, target) };
+    verify_outcome(group, rules_of(ownership, objective), None, &outcome)
 }
 
 const TINY: Shape = Shape { topics: 4, partitions: 4, members: 4 };
@@ -76,12 +79,12 @@ fn compare_bounds_with_brute_force(seeds: Range<u64>) {
         let mut random = Random::new(seed ^ 0xABCD);
         for (objective, (best, example)) in OBJECTIVES.into_iter().zip(&truth) {
             let what = format!("seed {seed}, {objective:?}");
-            let certificate = verify(&group, None, &ownership, &plan_of(example), objective).expect(&what);
+            let certificate = verify(&group, &ownership, &plan_of(example), objective).expect(&what);
             assert_bounds(&certificate, *best, *best, &what);
             assert!(certificate.is_optimal(), "{what}");
             for _ in 0..3 {
                 let assignment = random_plan(&plain, &mut random);
-                let certificate = verify(&group, None, &ownership, &plan_of(&assignment), objective).expect(&what);
+                let certificate = verify(&group, &ownership, &plan_of(&assignment), objective).expect(&what);
                 assert_bounds(&certificate, plain.value(&assignment), *best, &what);
                 optimal += u64::from(certificate.is_optimal());
             }
@@ -134,7 +137,7 @@ fn every_mutation_of_a_best_plan_is_seen() {
                     Some(owner) => plain.subscribers[p].contains(&owner),
                     None => plain.subscribers[p].is_empty(),
                 });
-                let verdict = verify(&group, None, &ownership, &plan_of(&mutated), objective);
+                let verdict = verify(&group, &ownership, &plan_of(&mutated), objective);
                 match verdict {
                     Ok(certificate) => {
                         assert!(valid, "seed {seed}: {mutated:?} passed");
@@ -174,7 +177,7 @@ fn group_of(topics: &[(&str, u32)], members: Vec<crate::oracle::MemberDef>) -> G
 fn faults_name_partition_and_member() {
     let group = group_of(&[("a", 2), ("b", 1)], vec![member("m", &["a"]), member("n", &["a", "b"])]);
     let ownership = settle(&group, None, false);
-    let fault = |owner: Vec<u32>| verify(&group, None, &ownership, &Plan { owner }, Objective::default()).unwrap_err();
+    let fault = |owner: Vec<u32>| verify(&group, &ownership, &Plan { owner }, Objective::default()).unwrap_err();
     assert_eq!(fault(vec![0, 0]), PlanFault::Length { given: 2, expected: 3 });
     assert_eq!(fault(vec![0, 1, 0]), PlanFault::NotSubscribed { partition: "b-0".to_owned(), member: "m".to_owned() });
     assert_eq!(fault(vec![0, NONE, 1]), PlanFault::Incomplete { partition: "a-1".to_owned() });
@@ -183,14 +186,12 @@ fn faults_name_partition_and_member() {
     foreign.owner[2] = 0;
     let plan = Plan { owner: vec![0, 0, 1] };
     assert_eq!(
-        verify(&group, None, &foreign, &plan, Objective::default()),
+        verify(&group, &foreign, &plan, Objective::default()),
         Err(PlanFault::Ownership { partition: "b-0".to_owned() })
     );
     foreign.owner.pop();
-    assert!(matches!(verify(&group, None, &foreign, &plan, Objective::default()), Err(PlanFault::Ownership { .. })));
-    assert!(
-        verify(&group, None, &ownership, &plan, Objective::default()).is_ok_and(|certificate| certificate.is_optimal())
-    );
+    assert!(matches!(verify(&group, &foreign, &plan, Objective::default()), Err(PlanFault::Ownership { .. })));
+    assert!(verify(&group, &ownership, &plan, Objective::default()).is_ok_and(|certificate| certificate.is_optimal()));
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn a_chain_is_found_where_no_single_move_helps() {
     let group = group_of(&[("A", 6), ("B", 6)], members);
     let ownership = settle(&group, None, false);
     let plan = Plan { owner: vec![0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2] };
-    let certificate = verify(&group, None, &ownership, &plan, Objective::default()).unwrap();
+    let certificate = verify(&group, &ownership, &plan, Objective::default()).unwrap();
     assert_eq!((certificate.score, certificate.score_bound), (4, Some(0)));
 }
 
@@ -211,9 +212,8 @@ fn nobody_and_nothing_can_be_verified() {
         for objective in OBJECTIVES {
             assert!(verify_cooperative(&group, &ownership, &plan, &plan, objective).unwrap().is_optimal());
         }
-        assert!(
-            unassigned(&group, &ownership, &plan, &plan).unwrap().iter().all(|r| r.1 == UnassignedReason::NoSubscriber)
-        );
+        let outcome = outcome_of(&ownership, &plan);
+        assert!(outcome.unassigned(&group).all(|(_, reason)| reason == UnassignedReason::NoSubscriber));
     }
 }
 
@@ -229,9 +229,10 @@ fn reasons_are_derived_and_false_ones_refused() {
     );
     let ownership = settle(&group, None, true);
     let target = Plan { owner: vec![1, 0, 0, 1, NONE] };
-    let plan = cooperative::withhold(&target, &ownership);
+    let mut outcome = outcome_of(&ownership, &target);
+    let plan = outcome.plan.clone();
     assert_eq!(
-        unassigned(&group, &ownership, &target, &plan).unwrap(),
+        outcome.unassigned(&group).collect::<Vec<_>>(),
         [
             (0, UnassignedReason::Withheld { holder: 0 }),
             (1, UnassignedReason::Contested),
@@ -251,15 +252,6 @@ fn reasons_are_derived_and_false_ones_refused() {
     assert!(matches!(wrong(2, NONE), PlanFault::Incomplete { .. }));
     assert!(matches!(wrong(2, 7), PlanFault::NoSuchMember { .. }));
     // A withheld partition must have a future owner.
-    let mut outcome = Outcome {
-        plan: plan.clone(),
-        withholding: Some(target.clone()),
-        ownership: ownership.clone(),
-        join: None,
-        limited: None,
-        leaves_out: LeavesOut::Nothing,
-        weighed: None,
-    };
     let strategy = Strategy::CooperativeSticky(Objective::default());
     assert!(verify_outcome(&group, strategy.rules(), None, &outcome).is_ok());
     outcome.withholding.as_mut().unwrap().owner[3] = NONE;
@@ -291,10 +283,11 @@ fn search_from_each_start(seeds: Range<u64>) {
         let starts = [plan_of(&piled), plan_of(&random_plan(&plain, &mut random)), range::assign(&group)];
         for objective in OBJECTIVES {
             let bounds = starts.each_ref().map(|start| {
-                let own = verify(&group, None, &ownership, start, objective).expect("a valid plan");
+                let own = verify(&group, &ownership, start, objective).expect("a valid plan");
+                let (rules, outcome) = (rules_of(&ownership, objective), outcome_of(&ownership, start));
                 let from = starts
                     .each_ref()
-                    .map(|from| verify_from(&group, None, &ownership, start, objective, from, &Limit::default()));
+                    .map(|from| verify_outcome_from(&group, rules, None, &outcome, from, &Limit::default()));
                 assert!(from.iter().all(|from| *from == Ok(own)), "seed {seed}: {own:?} {from:?}");
                 far += u64::from(own.score > 100 * own.score_bound.unwrap());
                 (own.score_bound, own.moved_bound, own.rack_misses_bound)
@@ -303,8 +296,8 @@ fn search_from_each_start(seeds: Range<u64>) {
         }
         let broken = Plan { owner: vec![NONE; plain.partitions.len()] };
         if plain.subscribers.iter().any(|subscribers| !subscribers.is_empty()) {
-            let verdict =
-                verify_from(&group, None, &ownership, &starts[0], Objective::default(), &broken, &Limit::default());
+            let (rules, outcome) = (rules_of(&ownership, Objective::default()), outcome_of(&ownership, &starts[0]));
+            let verdict = verify_outcome_from(&group, rules, None, &outcome, &broken, &Limit::default());
             assert!(matches!(verdict, Err(PlanFault::Incomplete { .. })), "seed {seed}");
         }
     }
@@ -330,7 +323,7 @@ fn larger_groups_with_a_known_optimum() {
         let total = 12 * members as u128;
         let heavy = total % (members as u128 - 1);
         for plan in [range::assign(&group), round_robin::assign(&group)] {
-            let certificate = verify(&group, None, &ownership, &plan, Objective::default()).unwrap();
+            let certificate = verify(&group, &ownership, &plan, Objective::default()).unwrap();
             assert_eq!(certificate.score_bound, Some(heavy * (members as u128 - 1 - heavy)), "{members} members");
             // The 12 partitions of the member that left go to the only other reader of its topic. From there partitions are
             // passed on along the ring: the k-th member behind takes over as many as it and all members behind it gain together.
@@ -343,7 +336,7 @@ fn larger_groups_with_a_known_optimum() {
         let plan = range::assign(&group);
         let after = Objective { racks: RackOrder::AfterStickiness, ..Objective::default() };
         let bounds = |objective| {
-            let certificate = verify(&group, None, &ownership, &plan, objective).unwrap();
+            let certificate = verify(&group, &ownership, &plan, objective).unwrap();
             (certificate.score_bound, certificate.moved_bound, certificate.rack_misses_bound)
         };
         assert_eq!(bounds(after), bounds(Objective::default()));

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::cooperative;
 use kafka_assignors_core::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics, sorted_members};
-use kafka_assignors_core::planning::plan::{Outcome, Plan};
+use kafka_assignors_core::planning::objective::{Objective, Rules};
+use kafka_assignors_core::planning::ownership::Ownership;
+use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, Plan};
 use kafka_assignors_core::planning::strategy::{Strategy, near_optimum};
 use kafka_assignors_core::protocol::subscription::NO_GENERATION;
 use kafka_assignors_core::verify::{Certificate, PlanFault, verify_outcome_from};
@@ -34,6 +37,26 @@ pub fn verified(
 ) -> Result<Certificate, PlanFault> {
     let start = near_optimum(group, strategy, outcome, &Limit::default());
     verify_outcome_from(group, strategy.rules(), forming, outcome, &start, &Limit::default())
+}
+
+/// The outcome of a strategy with this target. In a cooperative group, whose ownership has holders, it withholds the partitions
+/// that must be revoked first.
+pub fn outcome_of(ownership: &Ownership, target: &Plan) -> Outcome {
+    let is_cooperative = !ownership.held.is_empty();
+    Outcome {
+        plan: cooperative::withhold(target, ownership),
+        withholding: is_cooperative.then(|| target.clone()),
+        ownership: ownership.clone(),
+        join: None,
+        limited: None,
+        leaves_out: LeavesOut::Nothing,
+        weighed: None,
+    }
+}
+
+/// The rules for an [`outcome_of`] this ownership.
+pub fn rules_of(ownership: &Ownership, objective: Objective) -> Rules {
+    Rules::Partitions { objective, cooperative: !ownership.held.is_empty() }
 }
 
 /// A topic by name.

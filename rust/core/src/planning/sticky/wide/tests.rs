@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use crate::planning::budget::{Goal, Limit};
 use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
-use crate::planning::objective::{Mode, Objective, RackOrder};
+use crate::planning::objective::{Mode, Objective, RackOrder, Rules};
 use crate::planning::ownership::Ownership;
-use crate::planning::plan::Plan;
+use crate::planning::plan::{LeavesOut, Outcome, Plan};
 use crate::planning::settlement::settle;
 use crate::planning::sticky::rows::{Problem, Rows, racks_matter};
 use crate::planning::sticky::{dense, wide};
 use crate::planning::subscribers::Subscribers;
-use crate::verify::{Certificate, verify};
+use crate::verify::{Certificate, PlanFault, verify_outcome};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -54,6 +54,19 @@ fn group_reading(
         member.generation(random.i32(0..3)).rack(rack).finish();
     }
     builder.finish()
+}
+
+fn verify(group: &Group, ownership: &Ownership, plan: &Plan, objective: Objective) -> Result<Certificate, PlanFault> {
+    let outcome = Outcome {
+        plan: plan.clone(),
+        withholding: None,
+        ownership: ownership.clone(),
+        join: None,
+        limited: None,
+        leaves_out: LeavesOut::Nothing,
+        weighed: None,
+    };
+    verify_outcome(group, Rules::Partitions { objective, cooperative: false }, None, &outcome)
 }
 
 fn start(ownership: &Ownership, objective: Objective) -> Plan {
@@ -130,8 +143,8 @@ fn compare_with_all_arcs(seeds: Range<u64>) {
             assert_eq!(wide::assign(&group, &subscribers, objective, &mut ours, &Limit::default()), None, "{what}");
             let rows = Rows::of_racks(&group, &subscribers, |_, rack_set| rack_set);
             assert_eq!(dense(&group, &subscribers, rows, true, objective, &mut theirs, &Limit::default()), None);
-            let certificate = verify(&group, None, &ownership, &ours, objective).expect(&what);
-            let other = verify(&group, None, &ownership, &theirs, objective).expect(&what);
+            let certificate = verify(&group, &ownership, &ours, objective).expect(&what);
+            let other = verify(&group, &ownership, &theirs, objective).expect(&what);
             assert_eq!(value(&certificate), value(&other), "{what}");
             assert!(certificate.is_optimal(), "{what}: {certificate:?}");
             let proposal = proposal(&group, objective, &start);
@@ -211,7 +224,7 @@ fn plan_under_limits(seeds: Range<u64>) {
                 let what = format!("seed {seed}, {objective:?}, {steps} steps");
                 let mut plan = start(&ownership, objective);
                 let limited = wide::assign(&group, &subscribers, objective, &mut plan, &Limit::of_steps(steps));
-                let certificate = verify(&group, None, &ownership, &plan, objective).expect(&what);
+                let certificate = verify(&group, &ownership, &plan, objective).expect(&what);
                 match limited.map(|limited| limited.goal) {
                     None => assert!(certificate.is_optimal(), "{what}: {certificate:?}"),
                     Some(Goal::Moves) => assert_eq!(Some(certificate.score), certificate.score_bound, "{what}"),
