@@ -1,6 +1,7 @@
 //! From numbers to partitions: the search decides the number of a row's partitions for each member, this module chooses them.
 
 use super::least_loaded::LeastLoaded;
+use super::release::{cut, key};
 use super::rows::{Problem, Segment};
 use crate::planning::group::NONE;
 use crate::planning::plan::Plan;
@@ -75,8 +76,7 @@ fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
             for partition in start..end {
                 let owner = owner[partition as usize];
                 if owner != NONE && next[owner as usize] != NONE {
-                    // Keys of equal numbers are ordered by the flat id, so by topic.
-                    keys[next[owner as usize] as usize] = u64::from(partition - first) << 32 | u64::from(partition);
+                    keys[next[owner as usize] as usize] = key(partition, first);
                     next[owner as usize] += 1;
                 }
             }
@@ -84,11 +84,7 @@ fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
         let mut start = 0;
         for arc in losers {
             let (held, kept) = (problem.held[arc as usize] as usize, kept[arc as usize] as usize);
-            let keys = &mut keys[start..start + held];
-            keys.select_nth_unstable(kept);
-            for &key in &keys[kept..] {
-                owner[key as u32 as usize] = NONE;
-            }
+            cut(owner, &mut keys[start..start + held], kept);
             start += held;
             next[problem.member(arc) as usize] = NONE;
         }

@@ -18,6 +18,7 @@ mod least_loaded;
 mod levels;
 mod narrowed;
 mod proposal;
+mod release;
 mod rows;
 mod uniform;
 mod wide;

@@ -1,5 +1,6 @@
 //! Equal subscriptions: a closed form gives how many partitions each member keeps, and the rest is dealt in a ring.
 
+use super::release::{cut, key};
 use crate::planning::group::{Group, NONE};
 use crate::planning::plan::Plan;
 
@@ -87,8 +88,7 @@ pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
     }
 }
 
-/// Takes from each member the partitions beyond those that it keeps. It keeps the first by (number, topic), so that the loss
-/// spreads over the topics.
+/// Takes from each member the partitions beyond those that it keeps.
 fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
     let losing = |member: u32| member != NONE && held[member as usize] > keeps[member as usize];
     let mut starts = vec![0usize; held.len() + 1];
@@ -105,19 +105,14 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
         for partition in range.clone() {
             let owner = plan.owner[partition as usize];
             if losing(owner) {
-                // Keys of equal numbers are ordered by the flat id, so by topic.
-                keys[next[owner as usize]] = u64::from(partition - range.start) << 32 | u64::from(partition);
+                keys[next[owner as usize]] = key(partition, range.start);
                 next[owner as usize] += 1;
             }
         }
     }
     for member in (0..held.len() as u32).filter(|&member| losing(member)) {
         let keys = &mut keys[starts[member as usize]..starts[member as usize + 1]];
-        let keeps = keeps[member as usize] as usize;
-        keys.select_nth_unstable(keeps);
-        for &key in &keys[keeps..] {
-            plan.owner[key as u32 as usize] = NONE;
-        }
+        cut(&mut plan.owner, keys, keeps[member as usize] as usize);
     }
 }
 
