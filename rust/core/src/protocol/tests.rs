@@ -165,3 +165,25 @@ fn bytes_behind_a_request_do_not_count() {
     let read = read_request::<cluster::MetadataRequest>(&mut Reader::new(&body), 9).unwrap();
     assert_eq!(read.topics, None);
 }
+
+/// Numbers in protobuf's zigzag encoding, which Kafka's protocol guide names for VARINT and VARLONG.
+#[test]
+fn signed_numbers_of_records() {
+    let longest = [0xff; 9];
+    for (number, bytes) in [(0, &[0][..]), (-1, &[1]), (1, &[2]), (-2, &[3]), (300, &[0xd8, 0x04])] {
+        assert_eq!(Reader::new(bytes).varint("number"), Ok(number));
+        assert_eq!(Reader::new(bytes).varlong("number"), Ok(number.into()));
+    }
+    for (number, last) in [(i32::MAX, 0xfe), (i32::MIN, 0xff)] {
+        let bytes = [last, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Reader::new(&bytes).varint("number"), Ok(number));
+    }
+    for (number, first) in [(i64::MAX, 0xfe), (i64::MIN, 0xff)] {
+        let bytes = [&[first], &longest[1..], &[1]].concat();
+        assert_eq!(Reader::new(&bytes).varlong("number"), Ok(number));
+    }
+    let endless = [0x80; 11];
+    let error = Err(ReadError { what: "number", at: 0, problem: reader::Problem::Varint });
+    assert_eq!(Reader::new(&endless).varint("number").map(i64::from), error);
+    assert_eq!(Reader::new(&endless).varlong("number"), error);
+}
