@@ -137,31 +137,12 @@ def assignments(
     return _replayed(_assignments, "assignments", events, counts, lags, observed, reset, strategies, tasks, large)
 
 
-def floor(
-    events: DataFrame,
-    counts: DataFrame,
-    *,
-    lags: DataFrame | None = None,
-    observed: DataFrame | None = None,
-    reset: str = "latest",
-    strategies: Iterable[str | Assignor] = STRATEGIES,
-    tasks: int | None = None,
-    large: int | None = LARGE,
-) -> DataFrame:
-    """As `replay`, but without the core: a row for each group, without figures. It measures Spark and Arrow alone."""
-    return _replayed(_floor, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large)
-
-
 def _rebalances(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
     yield kernel.run(batch)
 
 
 def _assignments(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
     yield from kernel.assignments(batch)
-
-
-def _floor(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
-    yield kernel.floor(batch)
 
 
 def _replayed(
