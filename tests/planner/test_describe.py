@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_assignors import (
     CooperativeStickyAssignor,
@@ -15,6 +17,7 @@ from kafka_assignors import (
     StickyAssignor,
     UserDataError,
     WeightedAssignor,
+    by_name,
 )
 from kafka_assignors.assignors import Assignor
 from kafka_assignors.cluster import (
@@ -460,7 +463,58 @@ def test_claims_are_read_as_the_strategy_reads_them(assignor: str, source: str, 
         generation,
         source,
     )
-    assert conflicts_of([claim, dataclasses.replace(claim, member="b", generation=None)])[0].winner == "a"
+    older = classic("b", ["x"], {"x": [1]}, assignor=assignor, generation=3)
+    (conflict,) = conflicts_of(ObservedGroup(snapshot({"x": 2}, [older, member], assignor=assignor)))
+    assert (conflict.claims, conflict.winner) == ((("a", 4), ("b", 3)), "a")
+
+
+def settled_by_a_leader(taken: Snapshot, assignor: str) -> dict[tuple[str, int], str | None]:
+    """The owners of all partitions before a leader plans this group, from the leader's plan."""
+    counts = {name: of.partitions for name, of in taken.topics.items()}
+    members = [
+        (member.id, member.subscription)
+        for member in taken.groups["billing"].members
+        if isinstance(member, ClassicMember)
+    ]
+    _, plan = by_name(assignor)._plan_assignment(members, counts, None)
+    owners: dict[tuple[str, int], str | None] = {
+        (topic, number): member
+        for member, topics in plan.assignment.items()
+        for topic, numbers in topics.items()
+        for number in numbers
+    }
+    return owners | {(move.topic, move.partition): move.source for move in plan.moves}
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "lag", "sticky-join"])
+@given(
+    claims=st.lists(
+        st.tuples(
+            st.sets(st.sampled_from(["x", "y", "gone"]), min_size=1),
+            st.dictionaries(st.sampled_from(["x", "y", "gone"]), st.sets(st.integers(0, 3), min_size=1)),
+            st.sampled_from([-1, 3, 4, 5, 2**31 - 1]),
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_the_claims_that_count_are_those_of_a_leader(
+    assignor: str, claims: list[tuple[set[str], dict[str, set[int]], int]]
+) -> None:
+    members = []
+    for number, (topics, claimed, generation) in enumerate(claims):
+        owned = {name: sorted(numbers) for name, numbers in claimed.items()}
+        numbers = sorted(set().union(*claimed.values()))
+        data = (
+            StreamJoinUserData(numbers, generation).encode()
+            if assignor == "sticky-join"
+            else StickyUserData(owned, generation).encode()
+        )
+        members.append(ClassicMember(f"m{number}", subscription=Subscription(sorted(topics), data).encode()))
+    taken = snapshot({"x": 4, "y": 3}, members, assignor=assignor)
+    owners = settled_by_a_leader(taken, assignor)
+    for conflict in conflicts_of(ObservedGroup(taken)):
+        assert conflict.winner == owners.get((conflict.topic, conflict.partition)), conflict
 
 
 def test_members_without_bytes_claim_nothing() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kafka_assignors import _core
 from kafka_assignors.cluster import ClassicMember
 from kafka_assignors.errors import OptionError, UserDataError
+from kafka_assignors.group import Member
 from kafka_assignors.userdata import (
     NO_GENERATION,
     CooperativeStickyUserData,
@@ -18,9 +20,10 @@ from kafka_assignors.userdata import (
 from kafka_assignors.weighted import decode_capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember
+    from kafka_assignors.planner.observed_group import ObservedGroup, Partition
 
 __all__ = ["WEIGHTED", "Claim", "Conflict", "claim_of", "claims_of", "conflicts_of", "data_of"]
 
@@ -54,7 +57,7 @@ class Conflict:
         topic: its topic.
         partition: its number.
         claims: the members and their generations, newest first.
-        winner: the member whose claim counts; None if the newest generations are equal, so that no claim counts.
+        winner: the member whose claim counts; None if no claim counts, such as two of the same newest generation.
     """
 
     topic: str
@@ -119,25 +122,91 @@ def claims_of(members: Iterable[GroupMember], assignor: str) -> list[Claim]:
     return claims
 
 
-def conflicts_of(claims: Iterable[Claim]) -> list[Conflict]:
-    """The partitions that several members claimed: the newest generation counts, and of equal newest ones none."""
-    found: dict[tuple[str, int], list[tuple[str, int | None]]] = {}
+def conflicts_of(observed: ObservedGroup) -> list[Conflict]:
+    """The partitions that several members claimed, each with the claim that counts by the core's settlement."""
+    assignor = observed.group.assignor
+    claims = claims_of(observed.members, assignor)
+    claimed: dict[Partition, dict[str, int | None]] = {}
     for claim in claims:
         for topic, numbers in claim.partitions.items():
             for number in numbers:
-                found.setdefault((topic, number), []).append((claim.member, claim.generation))
-    conflicts = []
-    for (topic, number), claimed in sorted(found.items()):
-        if len(claimed) > 1:
-            order = sorted(claimed, key=lambda each: (-_rank(each[1]), each[0]))
-            winner = order[0][0] if _rank(order[0][1]) > _rank(order[1][1]) else None
-            conflicts.append(Conflict(topic, number, tuple(order), winner))
-    return conflicts
+                claimed.setdefault((topic, number), {})[claim.member] = claim.generation
+    contested = {partition: of for partition, of in sorted(claimed.items()) if len(of) > 1}
+    if not contested:
+        return []
+    settled = (_settled_by_number if assignor in JOINS else _settled)(observed, claims, contested)
+    return [
+        Conflict(*partition, tuple(sorted(of.items(), key=_newest_first)), settled.get(partition))
+        for partition, of in contested.items()
+    ]
+
+
+def _settled(
+    observed: ObservedGroup, claims: Iterable[Claim], contested: Collection[Partition]
+) -> dict[Partition, str]:
+    """The members whose claims of contested partitions count."""
+    places: dict[str, list[int]] = {}
+    for topic, number in contested:
+        if topic in observed.snapshot.topics and 0 <= number < observed.snapshot.topics[topic].partitions:
+            places.setdefault(topic, []).append(number)
+    return _won(places, {claim.member: (observed.subscriptions[claim.member], claim) for claim in claims})
+
+
+def _settled_by_number(
+    observed: ObservedGroup, claims: Iterable[Claim], contested: Collection[Partition]
+) -> dict[Partition, str]:
+    """The same for a stream join: a member that keeps a number keeps it of each topic that it subscribes to.
+
+    So the core settles the numbers of one topic in place of all. Those that the smallest topic lacks do not count.
+    """
+    topics = observed.snapshot.topics
+    subscribed = {member: [each for each in of if each in topics] for member, of in observed.subscriptions.items()}
+    eligible = min((topics[each].partitions for of in subscribed.values() for each in of), default=0)
+    places = {"": sorted({number for _, number in contested if 0 <= number < eligible})}
+    members: dict[str, tuple[list[str], Claim]] = {}
+    for claim in claims:
+        numbers = next(iter(claim.partitions.values()), ())
+        members[claim.member] = ([""] if subscribed[claim.member] else [], replace(claim, partitions={"": numbers}))
+    won = _won(places, members)
+    found = {(topic, number): won["", number] for topic, number in contested if ("", number) in won}
+    return {(topic, number): member for (topic, number), member in found.items() if topic in subscribed[member]}
+
+
+def _won(places: Mapping[str, list[int]], members: Mapping[str, tuple[Sequence[str], Claim]]) -> dict[Partition, str]:
+    """The members whose claims count, by partition.
+
+    Args:
+        places: topic to the partition numbers that the core settles. It gets consecutive numbers in their place, since
+            its time grows with the number of all partitions of a topic.
+        members: the topics that each member subscribes to, and its claim.
+    """
+    index = {topic: {number: place for place, number in enumerate(numbers)} for topic, numbers in places.items()}
+    given = [
+        Member(
+            member,
+            topics,
+            owned={
+                topic: [index[topic][number] for number in numbers if number in index[topic]]
+                for topic, numbers in claim.partitions.items()
+                if topic in index
+            },
+            generation=claim.generation,
+        )
+        for member, (topics, claim) in members.items()
+    ]
+    settled = _core.open_group(False, {topic: len(numbers) for topic, numbers in places.items()}, given, None)
+    return {
+        (topic, places[topic][place]): member
+        for member, _, owned, *_ in settled.members()
+        for topic, kept in owned.items()
+        for place in kept
+    }
+
+
+def _newest_first(claim: tuple[str, int | None]) -> tuple[int, str]:
+    member, generation = claim
+    return -(NO_GENERATION if generation is None else generation), member
 
 
 def _known(generation: int) -> int | None:
     return None if generation == NO_GENERATION else generation
-
-
-def _rank(generation: int | None) -> int:
-    return NO_GENERATION if generation is None else generation

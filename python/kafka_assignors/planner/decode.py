@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.cluster import ClassicMember
 from kafka_assignors.errors import OptionError, UserDataError
-from kafka_assignors.planner.claims import Claim, Conflict, claim_of, claims_of, conflicts_of
+from kafka_assignors.planner.claims import Claim, Conflict, claim_of, conflicts_of
 from kafka_assignors.userdata import (
     Assignment,
     CooperativeStickyUserData,
@@ -297,7 +297,7 @@ def decode_group(observed: ObservedGroup) -> DecodedGroup:
         assignment = _tolerant(lambda data, _: _assignment(data), member.assignment, assignor)
         name = observed.names[member.id]
         members.append(DecodedMember(member.id, name, subscription, assignment, claim, member.faults))
-    conflicts = conflicts_of(claims_of(observed.members, assignor))
+    conflicts = conflicts_of(observed)
     return DecodedGroup(observed.group_id, assignor, tuple(members), tuple(conflicts))
 
 

@@ -11,7 +11,7 @@ from kafka_assignors.errors import GroupError
 from kafka_assignors.group import balance_score
 from kafka_assignors.planner import findings as rules
 from kafka_assignors.planner.change import Situation
-from kafka_assignors.planner.claims import Conflict, claims_of, conflicts_of
+from kafka_assignors.planner.claims import Conflict, conflicts_of
 from kafka_assignors.planner.observed_group import Finding
 from kafka_assignors.planner.rates import rate_of, total_rate
 from kafka_assignors.planner.solve import solve
@@ -172,7 +172,7 @@ def describe(observed: ObservedGroup, *, reset: str = "latest", rates: Rates | N
     every = [
         (lag, number in without.get(name, ())) for name, of_topic in lags.items() for number, lag in enumerate(of_topic)
     ]
-    conflicts = tuple(conflicts_of(claims_of(observed.members, observed.group.assignor)))
+    conflicts = tuple(conflicts_of(observed))
     shared = tuple((*partition, owners) for partition, owners in sorted(observed.owners.items()) if len(owners) > 1)
     size = record_bytes(observed.group_id, observed.group)
     score = balance_score(loads)
