@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -206,7 +207,9 @@ def section(results: Results, about: dict[str, Any]) -> str:
     """The summary for a page: a line for each peer, and the points where ours is behind."""
     versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
     lost = behind(results)
-    first = f"Of {len(results)} points, on {about['date']}, {about['processor']}; {versions}:"
+    first = textwrap.fill(
+        f"Of {len(results)} points, on {about['date']}, {about['processor']}; {versions}:", 140, break_on_hyphens=False
+    )
     won = (
         "Wherever a peer came to a plan, ours took less CPU time and less wall time, and its plan was at least as good "
         "by the criteria below."
