@@ -1,17 +1,41 @@
-"""The flags of the commands: durations as text, and deprecated flags."""
+"""The flags of the commands: their texts in `--help`, durations as text, deprecated flags; and errors of commands."""
 
 from __future__ import annotations
 
 import re
 import sys
+from typing import NamedTuple
 
 from kafka_assignors.errors import OptionError
+from kafka_assignors.printable import SENTENCE, printable
 
-__all__ = ["deprecated", "duration_s"]
+__all__ = ["BAD_INPUT", "FlagTexts", "deprecated", "duration_s", "print_error"]
+
+BAD_INPUT = 2
+"""The exit status of every command after bad usage or input, or if a cluster cannot be read."""
 
 _PART = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(d|h|min|m|s)")
 _UNITS = {"d": 86_400, "h": 3_600, "min": 60, "m": 60, "s": 1}
 _MOST_S = 366 * 86_400
+
+
+class FlagTexts(NamedTuple):
+    """A flag that several rooms have. typer makes it of these texts; the rooms below `cli` and `spark` import no typer.
+
+    Attributes:
+        names: the flag, and other spellings of it.
+        help: what it does.
+        metavar: the form of its value; None for a number, or a flag without a value.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    metavar: str | None = None
+
+
+def print_error(error: object) -> None:
+    """Prints an error of a command as one sentence on standard error."""
+    print(f"kafka-assignors: {printable(error, SENTENCE)}", file=sys.stderr)
 
 
 def deprecated(old: str, new: str) -> None:

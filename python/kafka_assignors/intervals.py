@@ -13,6 +13,7 @@ from typing import Literal
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import FlagTexts
 from kafka_assignors.options import check_seconds
 
 __all__ = ["CLIENTS", "OURS", "Changes", "Handover", "Intervals"]
@@ -161,3 +162,18 @@ CLIENTS: dict[str, Intervals] = {
     OURS: Intervals(first_heartbeat=0.5, consumer_heartbeat=0.3, waiting_heartbeat=0.2),
 }
 """The intervals of each client with its default settings. kafka-python and aiokafka do not speak the new protocol."""
+
+# The flags of `rebalance-cost` and of `spark replay`.
+CLIENT_FLAG = FlagTexts(
+    ("--client",), f"Whose intervals of heartbeats count for the time without an owner: {', '.join(CLIENTS)}."
+)
+HEARTBEAT_FLAG = FlagTexts(
+    ("--heartbeat",), "heartbeat.interval.ms of the members, in seconds, if not the client's default."
+)
+CONSUMER_HEARTBEAT_FLAG = FlagTexts(
+    ("--consumer-heartbeat",),
+    "The broker's group.consumer.heartbeat.interval.ms, in seconds, if not its default of 5.",
+)
+APART_FLAG = FlagTexts(
+    ("--apart",), "The group has not rebalanced for long, so that its members send heartbeats at random moments."
+)

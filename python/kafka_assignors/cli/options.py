@@ -15,7 +15,7 @@ from rich.progress import Progress as Bars
 
 from kafka_assignors.cluster import Snapshot, read_snapshot
 from kafka_assignors.errors import OptionError
-from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE, connection_settings
+from kafka_assignors.net.command_line import BOOTSTRAP_SERVER, CONFIG_FILE, SETTINGS, connection_settings
 from kafka_assignors.planner.observed_group import ObservedGroup
 from kafka_assignors.planner.rates import rates_between
 from kafka_assignors.strategies import parse_strategy
@@ -50,12 +50,7 @@ __all__ = [
 
 BootstrapServer = Annotated[
     str | None,
-    typer.Option(
-        "--bootstrap-server",
-        "--bootstrap",
-        help=f"HOST:PORT of a broker, or several with commas; by default the value of ${BOOTSTRAP_VARIABLE}.",
-        metavar="HOST:PORT",
-    ),
+    typer.Option(*BOOTSTRAP_SERVER.names, help=BOOTSTRAP_SERVER.help, metavar=BOOTSTRAP_SERVER.metavar),
 ]
 Wide = Annotated[
     bool, typer.Option("--wide", help="Show all columns of tables, in lines that may be longer than the terminal's.")
@@ -65,18 +60,8 @@ SnapshotFile = Annotated[
     str | None,
     typer.Option("--snapshot", help="A file that `snapshot` has written, instead of a live group.", metavar="FILE"),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        help="A setting of the connection by confluent-kafka's name: security.protocol=SASL_SSL. Repeatable.",
-        metavar="NAME=VALUE",
-    ),
-]
-ConfigFile = Annotated[
-    str | None,
-    typer.Option("--config", help="A file of such settings, one a line; -X overrides it.", metavar="FILE"),
-]
+Settings = Annotated[list[str] | None, typer.Option(*SETTINGS.names, help=SETTINGS.help, metavar=SETTINGS.metavar)]
+ConfigFile = Annotated[str | None, typer.Option(*CONFIG_FILE.names, help=CONFIG_FILE.help, metavar=CONFIG_FILE.metavar)]
 Timeout = Annotated[float, typer.Option("--timeout", help="How many seconds reading the cluster may take.")]
 Reset = Annotated[
     str,

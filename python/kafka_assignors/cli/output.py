@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.flags import BAD_INPUT, print_error
 from kafka_assignors.printable import LINE, SENTENCE, printable
 from kafka_assignors.report.terminal import WIDE, in_ascii
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 NO = 1
 """The answer is no, such as: more partitions move than allowed."""
-BAD_INPUT = 2
-"""Bad usage or input, or a cluster that cannot be read."""
 WARNINGS = 3
 """The answer has warnings."""
 
@@ -100,7 +99,7 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except KafkaAssignorsError as error:
-        typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
+        print_error(error)
         raise typer.Exit(BAD_INPUT) from error
 
 

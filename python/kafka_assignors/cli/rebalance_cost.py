@@ -10,7 +10,13 @@ import typer
 from kafka_assignors.cli import options
 from kafka_assignors.cli.output import Format, console, exit_on_error, print_csv, print_json
 from kafka_assignors.errors import OptionError
-from kafka_assignors.intervals import CLIENTS, Intervals
+from kafka_assignors.intervals import (
+    APART_FLAG,
+    CLIENT_FLAG,
+    CONSUMER_HEARTBEAT_FLAG,
+    HEARTBEAT_FLAG,
+    Intervals,
+)
 from kafka_assignors.planner import cost
 from kafka_assignors.planner.change import Situation
 from kafka_assignors.planner.strategies import STANDARD
@@ -38,29 +44,12 @@ def rebalance_cost(
         bool, typer.Option("--old-first", help="With --deploy: a member stops before its successor starts.")
     ] = False,
     strategy: options.Strategies = None,
-    client: Annotated[
-        str, typer.Option("--client", help=f"Whose intervals of heartbeats count: {', '.join(CLIENTS)}.")
-    ] = "librdkafka",
-    heartbeat: Annotated[
-        float | None,
-        typer.Option(
-            "--heartbeat", help="heartbeat.interval.ms of the members, in seconds, if not the client's default."
-        ),
-    ] = None,
+    client: Annotated[str, typer.Option(*CLIENT_FLAG.names, help=CLIENT_FLAG.help)] = "librdkafka",
+    heartbeat: Annotated[float | None, typer.Option(*HEARTBEAT_FLAG.names, help=HEARTBEAT_FLAG.help)] = None,
     consumer_heartbeat: Annotated[
-        float | None,
-        typer.Option(
-            "--consumer-heartbeat",
-            help="The broker's group.consumer.heartbeat.interval.ms, in seconds, if not its default of 5.",
-        ),
+        float | None, typer.Option(*CONSUMER_HEARTBEAT_FLAG.names, help=CONSUMER_HEARTBEAT_FLAG.help)
     ] = None,
-    apart: Annotated[
-        bool,
-        typer.Option(
-            "--apart",
-            help="The group has not rebalanced for long, so that its members send heartbeats at random moments.",
-        ),
-    ] = False,
+    apart: Annotated[bool, typer.Option(*APART_FLAG.names, help=APART_FLAG.help)] = False,
     settings: options.Settings = None,
     config: options.ConfigFile = None,
     reset: options.Reset = "latest",

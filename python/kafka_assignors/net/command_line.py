@@ -1,4 +1,4 @@
-"""The settings of a connection, from a command line and a file."""
+"""The settings of a connection, from a command line and a file; and the flags that give them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import FlagTexts
 from kafka_assignors.net.config import CONNECTION
 from kafka_assignors.net.oauth import NAMES, with_token
 from kafka_assignors.printable import printable
@@ -15,10 +16,36 @@ from kafka_assignors.properties import settings_given
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BOOTSTRAP_VARIABLE", "OF_OTHERS", "connection_settings"]
+__all__ = [
+    "BOOTSTRAP_SERVER",
+    "BOOTSTRAP_VARIABLE",
+    "CONFIG_FILE",
+    "JAVA_SETTINGS",
+    "LIBRDKAFKA_SETTINGS",
+    "OF_OTHERS",
+    "SETTINGS",
+    "connection_settings",
+]
 
 BOOTSTRAP_VARIABLE = "KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS"
 """The environment variable with the address of the brokers, for commands to which none is given."""
+
+BOOTSTRAP_SERVER = FlagTexts(
+    ("--bootstrap-server", "--bootstrap"),
+    f"HOST:PORT of a broker, or several with commas; by default the value of ${BOOTSTRAP_VARIABLE}.",
+    "HOST:PORT",
+)
+
+
+def _settings(whose: str) -> FlagTexts:
+    """`-X`, with the client whose names it takes."""
+    return FlagTexts(("-X",), f"{whose}: security.protocol=SASL_SSL. Repeatable.", "NAME=VALUE")
+
+
+SETTINGS = _settings("A setting of the connection by confluent-kafka's name")
+JAVA_SETTINGS = _settings("A setting of a Java consumer, which reads the records")
+LIBRDKAFKA_SETTINGS = _settings("A setting of librdkafka, which reads the records")
+CONFIG_FILE = FlagTexts(("--config",), "A file of such settings, one a line; -X overrides it.", "FILE")
 
 OF_OTHERS = frozenset(
     (
@@ -75,7 +102,7 @@ def connection_settings(
         bootstrap: the address of `--bootstrap-server`.
         settings: those of `-X`, as NAME=VALUE.
         config: the file of `--config`.
-        instead: the end of the error about a missing address, such as another way to give one.
+        instead: the end of the error if no address is given. It names what else may be given, such as a file.
 
     Raises:
         OptionError: there is no broker, a line is not NAME=VALUE, a name is no setting of a connection, or the file

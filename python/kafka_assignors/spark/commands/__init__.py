@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
-from kafka_assignors.flags import deprecated
-from kafka_assignors.printable import SENTENCE, printable
+from kafka_assignors.flags import BAD_INPUT, deprecated, print_error
 from kafka_assignors.spark.heap import too_small
 from kafka_assignors.spark.schemas import needs_pyspark
 from kafka_assignors.stdout import OutputError
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "BAD_INPUT",
     "Conf",
     "Jars",
     "Master",
     "OldStrategies",
     "Overwrite",
+    "Tasks",
     "exit_on_error",
     "read",
     "settings",
@@ -34,7 +33,6 @@ __all__ = [
     "write",
 ]
 
-BAD_INPUT = 2
 _LIBRARIES = ("numpy", "pandas", "py4j", "pyarrow", "pyspark")
 
 Master = Annotated[
@@ -46,6 +44,7 @@ Master = Annotated[
 Jars = Annotated[list[str] | None, typer.Option("--jar", help="A jar for Spark's class path; repeatable.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE, a setting of Spark's; repeatable.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there already.")]
+Tasks = Annotated[int | None, typer.Option(min=1, help="The number of Spark tasks among which the groups are divided.")]
 OldStrategies = Annotated[str | None, typer.Option("--strategies", hidden=True)]
 """The earlier form of `--strategy`: one list with commas."""
 
@@ -61,12 +60,12 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except KafkaAssignorsError as error:
-        typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
+        print_error(error)
         raise typer.Exit(BAD_INPUT) from error
     except ImportError as error:
         if (error.name or "").split(".")[0] not in _LIBRARIES:
             raise
-        typer.echo(f"kafka-assignors: {needs_pyspark()}", err=True)
+        print_error(needs_pyspark())
         raise typer.Exit(BAD_INPUT) from error
     except OutputError:
         # The cause of an OutputError is a closed pipe, which `too_small` would take for a JVM that ran out of memory.
@@ -75,7 +74,7 @@ def exit_on_error() -> Iterator[None]:
         sentence = too_small(error)
         if sentence is None:
             raise
-        typer.echo(f"kafka-assignors: {sentence}", err=True)
+        print_error(sentence)
         raise typer.Exit(BAD_INPUT) from error
 
 

@@ -9,7 +9,13 @@ import typer
 
 from kafka_assignors.errors import OptionError
 from kafka_assignors.flags import deprecated
-from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE
+from kafka_assignors.net.command_line import (
+    BOOTSTRAP_SERVER,
+    BOOTSTRAP_VARIABLE,
+    CONFIG_FILE,
+    JAVA_SETTINGS,
+    SETTINGS,
+)
 from kafka_assignors.properties import settings_given
 
 if TYPE_CHECKING:
@@ -27,33 +33,14 @@ __all__ = [
 
 BootstrapServer = Annotated[
     str | None,
-    typer.Option(
-        "--bootstrap-server",
-        "--bootstrap",
-        help=f"HOST:PORT of a broker, or several with commas; by default the value of ${BOOTSTRAP_VARIABLE}.",
-        metavar="HOST:PORT",
-    ),
+    typer.Option(*BOOTSTRAP_SERVER.names, help=BOOTSTRAP_SERVER.help, metavar=BOOTSTRAP_SERVER.metavar),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        help="A setting of the connection by confluent-kafka's name: security.protocol=SSL. Repeatable.",
-        metavar="NAME=VALUE",
-    ),
-]
+Settings = Annotated[list[str] | None, typer.Option(*SETTINGS.names, help=SETTINGS.help, metavar=SETTINGS.metavar)]
 JavaSettings = Annotated[
     list[str] | None,
-    typer.Option(
-        "-X",
-        help="A setting of a Java consumer, which reads the records: security.protocol=SSL. Repeatable.",
-        metavar="NAME=VALUE",
-    ),
+    typer.Option(*JAVA_SETTINGS.names, help=JAVA_SETTINGS.help, metavar=JAVA_SETTINGS.metavar),
 ]
-ConfigFile = Annotated[
-    str | None,
-    typer.Option("--config", help="A file of such settings, one a line; -X overrides it.", metavar="FILE"),
-]
+ConfigFile = Annotated[str | None, typer.Option(*CONFIG_FILE.names, help=CONFIG_FILE.help, metavar=CONFIG_FILE.metavar)]
 OldConfigFile = Annotated[str | None, typer.Option("--config-file", hidden=True)]
 """The earlier spelling of `--config`."""
 

@@ -5,12 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
-from kafka_assignors.intervals import CLIENTS, Intervals
+from kafka_assignors.intervals import (
+    APART_FLAG,
+    CLIENT_FLAG,
+    CONSUMER_HEARTBEAT_FLAG,
+    HEARTBEAT_FLAG,
+    Intervals,
+)
 from kafka_assignors.spark.commands import (
     Conf,
     Master,
     OldStrategies,
     Overwrite,
+    Tasks,
     exit_on_error,
     settings,
     strategies_given,
@@ -55,25 +62,13 @@ def replay(
     with_assignments: Annotated[
         bool, typer.Option("--assignments", help="Write the table assignments too; it is large.")
     ] = False,
-    client: Annotated[
-        str, typer.Option(help=f"Whose intervals of heartbeats count for ownerless_ms: {', '.join(CLIENTS)}.")
-    ] = "librdkafka",
-    heartbeat: Annotated[
-        float | None,
-        typer.Option(help="heartbeat.interval.ms of the members, in seconds, if not the client's default."),
-    ] = None,
+    client: Annotated[str, typer.Option(*CLIENT_FLAG.names, help=CLIENT_FLAG.help)] = "librdkafka",
+    heartbeat: Annotated[float | None, typer.Option(*HEARTBEAT_FLAG.names, help=HEARTBEAT_FLAG.help)] = None,
     consumer_heartbeat: Annotated[
-        float | None,
-        typer.Option(help="The broker's group.consumer.heartbeat.interval.ms, in seconds, if not its default of 5."),
+        float | None, typer.Option(*CONSUMER_HEARTBEAT_FLAG.names, help=CONSUMER_HEARTBEAT_FLAG.help)
     ] = None,
-    apart: Annotated[
-        bool,
-        typer.Option(
-            "--apart",
-            help="The group has not rebalanced for long, so that its members send heartbeats at random moments.",
-        ),
-    ] = False,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
+    apart: Annotated[bool, typer.Option(*APART_FLAG.names, help=APART_FLAG.help)] = False,
+    tasks: Tasks = None,
     master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,
