@@ -28,7 +28,8 @@ def decode(
         str | None, typer.Argument(help="The bytes, in hexadecimal or base64; - is standard input.", metavar="BYTES")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help=f"What they are: {', '.join(KINDS)}. By default what fits.")
+        str | None,
+        typer.Option("--kind", help=f"The kind of the bytes: {', '.join(KINDS)}; by default the first that fits them."),
     ] = None,
     input_format: Annotated[
         str, typer.Option("--input-format", help=f"The form of the bytes: {', '.join(FORMS)}.")

@@ -64,7 +64,7 @@ def fleet(
     ] = None,
     old_count: Annotated[int | None, typer.Option("--looks", min=1, hidden=True)] = None,
     sort: Annotated[str | None, typer.Option("--sort", help=f"The order of the groups: {', '.join(FIELDS)}.")] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="The order the other way round.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order of the groups.")] = False,
     conditions: Annotated[
         list[str] | None,
         typer.Option(

@@ -132,7 +132,7 @@ def sorted_by(groups: Iterable[FleetGroup], field: str, *, reverse: bool = False
     Args:
         groups: in the order that groups with equal values keep.
         field: one of `FIELDS`.
-        reverse: the other way round; unknown values stay last.
+        reverse: the smallest number or the last text first; unknown values stay last.
 
     Raises:
         OptionError: no group has this field.

@@ -50,7 +50,7 @@ _CO_LOCATING = ("range", "sticky-join", "cooperative-sticky-join")
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
-    """The cost of one kind of event before the group is moved, and after.
+    """The cost of one kind of event, as the group is now and after it has moved to the new protocol.
 
     Attributes:
         event: the event in words.
@@ -127,7 +127,7 @@ class Migration:
 
     @property
     def ways(self) -> dict[Way, int]:
-        """How many groups have each way; a way that no group has is left out."""
+        """The number of groups by way, in the order of `WAYS`; a way without a group is left out."""
         counts = Counter(group.way for group in self.groups)
         return {way: counts[way] for way in WAYS if counts[way]}
 

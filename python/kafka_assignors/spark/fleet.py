@@ -77,7 +77,7 @@ class FleetOptions:
     """The options of a fleet.
 
     Args:
-        seed: 0 or more; another seed is another fleet.
+        seed: of the random numbers, 0 or more: an equal seed makes an equal fleet.
         groups: how many groups there are; some of them share topics.
         cluster: the name of the cluster, for all tables.
         days: how long the histories are.

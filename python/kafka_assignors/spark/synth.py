@@ -62,7 +62,7 @@ def synth(
     Args:
         spark: the session.
         groups: how many groups.
-        seed: another seed is another fleet.
+        seed: of the random numbers: an equal seed makes an equal fleet.
         cluster: the name of the cluster.
         days: how long the histories are.
         events: the median number of rebalances of a group.
