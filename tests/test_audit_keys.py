@@ -265,23 +265,24 @@ def call(*arguments: str) -> Any:
 
 
 def test_the_exit_status_is_for_scripts(keys_file: str) -> None:
-    assert call(keys_file, "--topic=a=12:murmur2", "--topic=b=12:murmur2").exit_code == 0
-    assert call(keys_file, "--topic=a=12:murmur2", "--topic=b=12:crc32").exit_code == 1
-    assert call(keys_file, "--topic=a=12", "--topic=b=12").exit_code == 1
-    assert call(keys_file, "--partitions=1", "--partitions=12").exit_code == 1
-    assert call(keys_file, "--partitions=1").exit_code == 0
+    assert call(keys_file, "--as-topic=a=12:murmur2", "--as-topic=b=12:murmur2").exit_code == 0
+    assert call(keys_file, "--as-topic=a=12:murmur2", "--as-topic=b=12:crc32").exit_code == 1
+    assert call(keys_file, "--as-topic=a=12", "--as-topic=b=12").exit_code == 1
+    assert call(keys_file, "--partition-count=1", "--partition-count=12").exit_code == 1
+    assert call(keys_file, "--partition-count=1").exit_code == 0
 
 
 def test_text_names_the_verdict(keys_file: str) -> None:
-    done = call(keys_file, "--topic=orders=12:murmur2", "--topic=payments=12:crc32")
+    done = call(keys_file, "--as-topic=orders=12:murmur2", "--as-topic=payments=12:crc32")
     assert "orders and payments do NOT join: they are written with murmur2 and crc32" in done.stdout
     assert f"'user-0': {THEIRS['murmur2'](KEYS[0], 12)}, {THEIRS['crc32'](KEYS[0], 12)}" in done.stdout
     assert "murmur2: Java" in done.stdout
-    assert call(keys_file, "--partitions=1").stdout.rstrip().endswith("The hashes agree on every key.")
+    assert call(keys_file, "--partition-count=1").stdout.rstrip().endswith("The hashes agree on every key.")
 
 
 def test_json_is_the_report(keys_file: str) -> None:
-    done = call(keys_file, "--topic=orders=12:murmur2", "--topic=payments=12:crc32", "--format=json", "--examples=1")
+    topics = "--as-topic=orders=12:murmur2", "--as-topic=payments=12:crc32"
+    done = call(keys_file, *topics, "--format=json", "--examples=1")
     report = json.loads(done.stdout)
     assert (report["agree"], report["records"], report["keys"]) == (False, 1000, 1000)
     assert report["joins"][0]["topics"] == ["orders", "payments"]
@@ -295,20 +296,21 @@ def test_json_is_the_report(keys_file: str) -> None:
     ("arguments", "text"),
     [
         ([], "there are no keys; give a file of them, or --bootstrap-server"),
-        (["{keys}"], "there is no partition count; give --partitions or --topic"),
-        (["{keys}", "--partitions=2", "--topic=a=2"], "give either --partitions or --topic"),
-        (["{keys}", "--topic=a"], "--topic 'a' is not NAME=PARTITIONS"),
-        (["{keys}", "--topic=a=2:md5"], "topic 'a' has the hash 'md5'"),
-        (["{keys}", "--partitions=0"], "partitions is 0; give 1 to 2147483647"),
-        (["{keys}", "--partitions=1", "-Xa=b"], "-X and --config are for a live cluster"),
+        (["{keys}"], "there is no partition count; give --partition-count or --as-topic"),
+        (["{keys}", "--partition-count=2", "--as-topic=a=2"], "give either --partition-count or --as-topic"),
+        (["{keys}", "--as-topic=a"], "--as-topic 'a' is not NAME=PARTITIONS"),
+        (["{keys}", "--topic=a"], "--topic 'a' is a topic of a live cluster, and the keys are in a file"),
+        (["{keys}", "--as-topic=a=2:md5"], "topic 'a' has the hash 'md5'"),
+        (["{keys}", "--partition-count=0"], "partitions is 0; give 1 to 2147483647"),
+        (["{keys}", "--partition-count=1", "-Xa=b"], "-X and --config are for a live cluster"),
         (["--topic=a", "-Xa=b"], "there is no broker; give --bootstrap-server"),
         (["--topic=a", "--config=a=secret"], "--config is the name of a file"),
-        (["nowhere", "--partitions=1"], "nowhere cannot be read: No such file"),
+        (["nowhere", "--partition-count=1"], "nowhere cannot be read: No such file"),
         (
             ["{keys}", "--bootstrap=localhost:1", "--topic=a"],
             "are for a live cluster, whose topics have the keys; give no file",
         ),
-        (["--bootstrap=localhost:1", "--topic=a=2"], "there is no topic to read; give at least one --topic NAME"),
+        (["--bootstrap=localhost:1", "--as-topic=a=2"], "there is no topic to read; give at least one --topic NAME"),
         (["--bootstrap=localhost:1", "--topic=a/b"], "--topic 'a/b' is no topic's name"),
         (["--bootstrap=localhost:1", "--topic=a", "-Xpassword"], "-X number 1 is not NAME=VALUE"),
         (["--bootstrap=localhost:1"], "there is no topic to read; give at least one"),
@@ -332,7 +334,7 @@ def script(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
 
 def test_the_installed_command() -> None:
     assert script("--version").stdout.strip() == kafka_assignors.__version__
-    done = script("audit-keys", "-", "--partitions=1")
+    done = script("audit-keys", "-", "--partition-count=1")
     assert (done.returncode, done.stderr) == (0, "")
     assert script("audit-keys", "--unknown").returncode == 2
     command = Path(sys.executable).with_name("kafka-assignors")

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 import pytest
 from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 from kafka_assignors.cli.app import app
+from kafka_assignors.embedded.__main__ import parser_of
 from kafka_assignors.spark.app import app as spark
 from kafka_assignors.spark.commands.connection import client_settings
 from support.snapshots import before, orders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import typer
+
+
+ROOT = Path(__file__).parents[1]
 
 
 class Flag(NamedTuple):
@@ -32,6 +39,7 @@ class Flag(NamedTuple):
     name: str
     type: Any
     metavar: str | None
+    hidden: bool = False
 
 
 def commands(of: typer.Typer = app, prefix: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -52,7 +60,11 @@ def flags() -> Iterator[Flag]:
                     # typer keeps the first name in `default` until it makes the command.
                     given = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
                     for flag in given or [f"--{name.replace('_', '-')}"]:
-                        yield Flag(command, flag, kind, info.metavar)
+                        yield Flag(command, flag, kind, info.metavar, info.hidden)
+    for action in parser_of("embedded")._actions:
+        for flag in action.option_strings:
+            kind = bool if action.nargs == 0 else action.type if isinstance(action.type, type) else str
+            yield Flag("embedded", flag, kind, cast("str | None", action.metavar), action.help == argparse.SUPPRESS)
 
 
 def test_every_command_is_below_one() -> None:
@@ -63,23 +75,44 @@ def test_every_command_is_below_one() -> None:
     assert len(below) == 9
 
 
-def shape(kind: Any) -> str:
-    """A type without `None`, which only means that the flag is optional."""
-    return kind.__name__ if isinstance(kind, type) else str(kind).removesuffix(" | None")
+@pytest.mark.parametrize("page", ["README.md", "docs/planner.md"])
+def test_pages_list_every_command(page: str) -> None:
+    text = (ROOT / page).read_text()
+    every = {name.split()[0] for name, _ in commands()}
+    assert {name for name in every if not re.search(rf"`(kafka-assignors )?{name}[` ]", text)} == set()
+
+
+def value_of(kind: Any) -> str:
+    """The type of one value, whether the flag is optional or repeatable, or neither."""
+    if isinstance(kind, UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    if get_origin(kind) is list:
+        (kind,) = get_args(kind)
+    return "choice" if issubclass(kind, Enum) else str(kind.__name__)
+
+
+def test_the_type_of_a_flags_value_is_found() -> None:
+    found = {(flag.command, flag.name): value_of(flag.type) for flag in flags()}
+    assert (found["snapshot", "--group"], found["plan", "--group"], found["audit-keys", "--format"]) == (
+        "str",
+        "str",
+        "choice",
+    )
+    assert {"str", "int", "float", "bool", "choice"} == set(found.values())
 
 
 def test_a_flag_has_one_meaning() -> None:
-    named = {
-        "--config": "FILE",
-        "--output": "FILE",
-        "--snapshot": "FILE",
-        "-X": "NAME=VALUE",
-        "--bootstrap-server": "HOST:PORT",
-    }
-    for name, metavar in named.items():
-        assert {flag.metavar for flag in flags() if flag.name == name} == {metavar}, name
-    for name in (*named, "--conf", "--topic", "--cluster", "--timeout", "--isolation-level", "--reset"):
-        assert len({shape(flag.type) for flag in flags() if flag.name == name}) == 1, name
+    """In all commands a flag has one type and one form of a value. Deprecated spellings, which are hidden, may differ.
+
+    A command about one group takes `--group` once, and another takes it repeatedly: the value is the same.
+    """
+    shown: dict[str, dict[tuple[str, str | None], list[str]]] = {}
+    for flag in flags():
+        if not flag.hidden:
+            meaning = value_of(flag.type), flag.metavar
+            shown.setdefault(flag.name, {}).setdefault(meaning, []).append(flag.command)
+    assert len([name for name, meanings in shown.items() if sum(map(len, meanings.values())) > 1]) > 30
+    assert {name: meanings for name, meanings in shown.items() if len(meanings) > 1} == {}
     forms = {tuple(flag.type) for flag in flags() if flag.name == "--format"}
     assert forms == {("text", "json", "csv"), ("text", "json")}
 
@@ -187,7 +220,7 @@ def test_without_spark_there_is_one_sentence(command: list[str], tmp_path: Path)
 
 @pytest.mark.parametrize("form", [["kafka_assignors.cli", "embedded"], ["kafka_assignors.embedded"]], ids=" ".join)
 def test_the_embedded_kafka_runs_until_it_is_interrupted(form: list[str]) -> None:
-    command = [sys.executable, "-m", *form, "--port", "0", "--topic", "orders=3"]
+    command = [sys.executable, "-m", *form, "--port", "0", "--create-topic", "orders=3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("127.0.0.1:")
@@ -233,11 +266,15 @@ DEPRECATED = [
     ("fleet", "--looks", "--count"),
     ("autoscale", "--looks", "--readings"),
     ("autoscale", "--deadline", "--late-after"),
+    ("exporter", "--groups", "--include"),
+    ("audit-keys", "--partitions", "--partition-count"),
     ("spark capture", "--config-file", "--config"),
     ("spark snapshot", "--config-file", "--config"),
     ("spark replay", "--strategies", "--strategy"),
     ("spark autoscale", "--strategies", "--strategy"),
     ("spark autoscale", "--deadline", "--late-after"),
+    ("spark synth", "--events", "--rebalances"),
+    ("spark synth", "--snapshots", "--offset-snapshots"),
 ]
 
 
@@ -257,6 +294,7 @@ def test_help_has_the_new_flag_and_not_the_deprecated_one(command: str, old: str
             "--deadline 7m",
             "--late-after 7m",
         ),
+        ("audit-keys keys.txt", "--partitions 1", "--partition-count 1"),
     ],
 )
 def test_a_deprecated_flag_still_works(
@@ -265,6 +303,7 @@ def test_a_deprecated_flag_still_works(
     monkeypatch.chdir(tmp_path)
     orders().save("now.json")
     before(orders(), 10, arrived=5, read=20).save("before.json")
+    (tmp_path / "keys.txt").write_text("a\n")
     first, second = (CliRunner().invoke(app, [*command.split(), *given.split()]) for given in (old, new))
     assert (first.exit_code, second.exit_code, second.stderr) == (0, 0, "")
     assert first.stdout == second.stdout
@@ -272,7 +311,7 @@ def test_a_deprecated_flag_still_works(
 
 
 def test_the_deprecated_flags_of_commands_that_end_early() -> None:
-    """`fleet` reads a cluster with these flags, and the pipeline starts a JVM: each command here has a wrong option."""
+    """Some read a cluster, and the pipeline starts a JVM: each command here has a wrong option."""
     fleet = CliRunner().invoke(app, ["fleet", "--snapshot", "x.json", "--looks", "5"]).stderr.splitlines()
     assert fleet == [
         "kafka-assignors: --looks is deprecated; give --count",
@@ -292,3 +331,32 @@ def test_the_deprecated_flags_of_commands_that_end_early() -> None:
     assert late.startswith("kafka-assignors: --deadline is deprecated; give --late-after\n")
     wrong = CliRunner().invoke(spark, [*autoscale[:-2], "--late-after", "60"])
     assert (wrong.exit_code, "--late-after is '60'; give a duration such as 45m" in wrong.stderr) == (2, True)
+    exporter = CliRunner().invoke(app, ["exporter", "--bootstrap-server", "b:1", "--groups", "("]).stderr.splitlines()
+    assert exporter[0] == "kafka-assignors: --groups is deprecated; give --include"
+    assert exporter[1].startswith("kafka-assignors: --include is '(', which is no regular expression")
+    counts = ["--events", "5", "--snapshots", "1"]
+    synth = CliRunner().invoke(spark, ["synth", "--out", "o", "--days", "0", *counts]).stderr.splitlines()
+    assert synth[:2] == [
+        "kafka-assignors: --events is deprecated; give --rebalances",
+        "kafka-assignors: --snapshots is deprecated; give --offset-snapshots",
+    ]
+    assert synth[2].startswith("kafka-assignors: days is 0.0")
+
+
+def test_the_earlier_forms_of_topic(tmp_path: Path) -> None:
+    """`audit-keys` and the embedded Kafka took NAME=PARTITIONS with `--topic`, which names a topic of a cluster."""
+    (tmp_path / "keys.txt").write_text("a\nb\n")
+    command = ["audit-keys", str(tmp_path / "keys.txt"), "--format", "json"]
+    old, new = (
+        CliRunner().invoke(app, [*command, *(word for use in ("a=3:crc32", "b=3:murmur2") for word in (flag, use))])
+        for flag in ("--topic", "--as-topic")
+    )
+    assert old.stderr == "kafka-assignors: --topic NAME=PARTITIONS is deprecated; give --as-topic NAME=PARTITIONS\n"
+    assert (old.exit_code, old.stdout, new.stderr) == (new.exit_code, new.stdout, "")
+    embedded = [sys.executable, "-m", "kafka_assignors.embedded", "--port", "0", "--topic", "a b"]
+    done = subprocess.run(embedded, capture_output=True, text=True, check=False, timeout=60)
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, first) == (2, "kafka-assignors: --topic is deprecated; give --create-topic")
+    assert second.startswith("python -m kafka_assignors.embedded: ")
+    shown = subprocess.run([*embedded[:3], "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert ("--create-topic NAME" in shown, " --topic" in shown) == (True, False)

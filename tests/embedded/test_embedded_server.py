@@ -344,7 +344,8 @@ def test_it_speaks_ip_version_6() -> None:
 
 
 def test_the_command_serves_until_it_is_told_to_stop() -> None:
-    command = [sys.executable, "-m", "kafka_assignors.embedded", "--port", "0", "--topic", "orders=12", "--topic", "x"]
+    start = [sys.executable, "-m", "kafka_assignors.embedded", "--port", "0"]
+    command = [*start, "--create-topic", "orders=12", "--create-topic", "x"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -356,8 +357,8 @@ def test_the_command_serves_until_it_is_told_to_stop() -> None:
         finally:
             process.kill()
     for bad, message in [("orders=many", "give NAME or NAME=PARTITIONS"), ("a b", "the name of a topic")]:
-        done = subprocess.run([*command, "--topic", bad], capture_output=True, text=True, check=False)
-        assert done.returncode != 0
+        done = subprocess.run([*command, "--create-topic", bad], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
         assert message in done.stderr
         assert "Traceback" not in done.stderr
 

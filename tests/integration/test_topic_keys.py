@@ -37,9 +37,10 @@ def with_kafka_python(kafka: Kafka, topic: str, keys: list[bytes]) -> None:
             each.get(timeout=30)
 
 
-def audit(kafka: Kafka, *topics: str) -> tuple[int, Any]:
+def audit(kafka: Kafka, *topics: str, as_topics: tuple[str, ...] = ()) -> tuple[int, Any]:
     arguments = ["audit-keys", f"--bootstrap={kafka.bootstrap_servers}", "--format=json"]
-    done = CliRunner().invoke(app, [*arguments, *(f"--topic={topic}" for topic in topics)])
+    given = [*(f"--topic={topic}" for topic in topics), *(f"--as-topic={topic}" for topic in as_topics)]
+    done = CliRunner().invoke(app, [*arguments, *given])
     return done.exit_code, json.loads(done.stdout) if done.stdout else done.stderr
 
 
@@ -67,7 +68,7 @@ def test_whose_topics_join(any_kafka: Kafka) -> None:
 def test_the_keys_of_a_topic_for_other_counts(any_kafka: Kafka) -> None:
     topic = any_kafka.create_topic(unique("orders"), 3)
     with_librdkafka(any_kafka, topic, list(KEYS))
-    status, report = audit(any_kafka, topic, "planned=24:murmur2", "other=24:murmur2")
+    status, report = audit(any_kafka, topic, as_topics=("planned=24:murmur2", "other=24:murmur2"))
     assert (status, report["keys"], report["joins"][0]["joins"]) == (0, 300, True)
     assert {each["partitions"] for each in report["disagreements"]} == {24}
 

@@ -68,7 +68,7 @@ def test_a_cluster_that_comes_up_later_is_read_then() -> None:
     [
         ([], "there is no broker; give --bootstrap-server"),
         (["--bootstrap-server", "localhost:1", "--listen", "nowhere"], "--listen is 'nowhere'; give HOST:PORT"),
-        (["--bootstrap-server", "localhost:1", "--groups", "("], "--groups is '(', which is no regular expression"),
+        (["--bootstrap-server", "localhost:1", "--include", "("], "--include is '(', which is no regular expression"),
         (["--bootstrap-server", "localhost:1", "--reset", "now"], "--reset is 'now'"),
         (["--bootstrap-server", "localhost:1", "-X", "group.idd=x"], "which is no setting of a connection"),
     ],

@@ -120,7 +120,7 @@ def test_every_table_fits(command: str, group: str, widths: tuple[int, ...], fil
 def test_the_tables_of_keys_fit(width: int, tmp_path: Path) -> None:
     path = tmp_path / "users.txt"
     path.write_text("".join(f"user-with-a-rather-long-key-{number:06}\n" for number in range(500)))
-    command = ["audit-keys", str(path), "--partitions", "12", "--partitions", "48"]
+    command = ["audit-keys", str(path), "--partition-count", "12", "--partition-count", "48"]
     result = CliRunner().invoke(app, command, env={"COLUMNS": str(width)})
     assert result.exit_code == 1, result.output
     assert max(map(cell_len, result.stdout.splitlines())) <= width

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(600)]
 
-SYNTH = ["--groups", "6", "--seed", "4", "--snapshots", "1"]
+SYNTH = ["--groups", "6", "--seed", "4", "--offset-snapshots", "1"]
 
 
 def run(*arguments: str, status: int = 0) -> str:

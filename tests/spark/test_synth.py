@@ -83,7 +83,7 @@ def test_numbers_that_cannot_be(spark: SparkSession) -> None:
 
 
 def test_the_command_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
-    options = ["synth", "--out", str(tmp_path / "fleet"), "--groups", "8", "--seed", "4", "--snapshots", "1"]
+    options = ["synth", "--out", str(tmp_path / "fleet"), "--groups", "8", "--seed", "4", "--offset-snapshots", "1"]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     assert done.stdout.split() == [f"{tmp_path}/fleet/{name}" for name in TABLES]
@@ -93,5 +93,6 @@ def test_the_command_writes_the_tables(spark: SparkSession, tmp_path: Path) -> N
     again = CliRunner().invoke(app, options)
     assert again.exit_code == 2
     assert "is there already; give another --out, or --overwrite" in again.stderr
-    bad = CliRunner().invoke(app, [*options, "--events", "0"])
-    assert (bad.exit_code, bad.stderr) == (2, "kafka-assignors: events is 0; give an integer of 1 or more\n")
+    bad = CliRunner().invoke(app, [*options, "--days", "0"])
+    sentence = "kafka-assignors: days is 0.0; give a positive number of days, 36500 at most\n"
+    assert (bad.exit_code, bad.stderr) == (2, sentence)

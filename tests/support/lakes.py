@@ -103,7 +103,7 @@ def try_one(which: str, found: list[str]) -> None:
         shutil.rmtree(made, ignore_errors=True)
     with opened("local[2]", jars=found, **SETTINGS[which]) as spark:
         spark.sql(f"create namespace {schema}")
-        synth = ("synth", "--groups", "30", "--seed", "4", "--snapshots", "1")
+        synth = ("synth", "--groups", "30", "--seed", "4", "--offset-snapshots", "1")
         command(*synth, "--into", schema)
         command(*synth, "--out", folder)
         tables = [part for name in MADE for part in ("--table", f"{schema}.{name}")]

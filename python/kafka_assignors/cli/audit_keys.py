@@ -13,8 +13,9 @@ from kafka_assignors.cli import options  # noqa: TC001 (typer reads the annotati
 from kafka_assignors.cli.output import TextOrJson, console, exit_on_error, print_json, show
 from kafka_assignors.clients.topic_keys import read_topic_keys
 from kafka_assignors.errors import OptionError
+from kafka_assignors.flags import deprecated
 from kafka_assignors.key_hash import checked_count
-from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE, OF_OTHERS
+from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE, LIBRDKAFKA_SETTINGS, OF_OTHERS
 from kafka_assignors.net.oauth import with_token
 from kafka_assignors.planner.key_files import FORMATS, read_keys
 from kafka_assignors.planner.keys import (
@@ -42,11 +43,7 @@ _LIVE = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 LibrdkafkaSettings = Annotated[
     list[str] | None,
-    typer.Option(
-        "-X",
-        help="A setting of librdkafka, which reads the records: security.protocol=SASL_SSL. Repeatable.",
-        metavar="NAME=VALUE",
-    ),
+    typer.Option(*LIBRDKAFKA_SETTINGS.names, help=LIBRDKAFKA_SETTINGS.help, metavar=LIBRDKAFKA_SETTINGS.metavar),
 ]
 
 
@@ -60,15 +57,23 @@ def audit_keys(
         ),
     ] = None,
     column: Annotated[str | None, typer.Option(help="The column of a Parquet or CSV file.")] = None,
-    partitions: Annotated[
-        list[int] | None, typer.Option(help="A partition count to audit the keys for. Repeatable.")
+    partition_count: Annotated[
+        list[int] | None,
+        typer.Option("--partition-count", help="A partition count to audit the keys for. Repeatable.", metavar="N"),
+    ] = None,
+    old_partitions: Annotated[list[int] | None, typer.Option("--partitions", hidden=True)] = None,
+    as_topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as-topic",
+            help="Audit the keys as those of a topic with so many partitions, whose producers use a hash: one of "
+            f"{_HASHES}; without a hash, any of them. Repeatable.",
+            metavar="NAME=PARTITIONS[:HASH]",
+        ),
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"A topic: NAME=PARTITIONS or NAME=PARTITIONS:HASH, HASH one of {_HASHES} (any of them if left out); "
-            "with --bootstrap-server also NAME, a live topic. Repeatable."
-        ),
+        typer.Option("--topic", help="A topic of the live cluster, whose keys are read. Repeatable.", metavar="NAME"),
     ] = None,
     bootstrap: options.BootstrapServer = None,
     settings: LibrdkafkaSettings = None,
@@ -89,15 +94,28 @@ def audit_keys(
     file.
 
     \b
-    kafka-assignors audit-keys users.txt --partitions 12 --partitions 48
+    kafka-assignors audit-keys users.txt --partition-count 12 --partition-count 48
+    kafka-assignors audit-keys users.txt --as-topic orders=12:murmur2 --as-topic payments=12:crc32
     kafka-assignors audit-keys --bootstrap-server localhost:9092 --topic orders --topic payments
 
     Exit status: 0 if all topics join (of one partition count: if all hashes agree; of one live topic: if one hash
     explains it), 1 if not, 2 if the input is bad.
     """
     with exit_on_error():
+        counts = [*(partition_count or ()), *(old_partitions or ())]
+        if old_partitions:
+            deprecated("--partitions", "--partition-count")
+        live = [each for each in topic or () if "=" not in each]
+        described = [*(as_topic or ()), *(each for each in topic or () if "=" in each)]
+        if len(live) < len(topic or ()):
+            deprecated("--topic NAME=PARTITIONS", "--as-topic NAME=PARTITIONS")
         if bootstrap is None and settings is None and config is None and not _of_environment(keys):
-            found = _of_file(keys, input_format, column, partitions or [], topic or [], max_records, examples)
+            if keys is not None and live:
+                raise OptionError(
+                    f"--topic {live[0]!r} is a topic of a live cluster, and the keys are in a file; give --as-topic "
+                    "NAME=PARTITIONS, or --bootstrap-server without a file"
+                )
+            found = _of_file(keys, input_format, column, _uses(counts, described), max_records, examples)
         else:
             if keys is not None or input_format or column:
                 raise OptionError(
@@ -105,9 +123,8 @@ def audit_keys(
                     "file of keys as well"
                 )
             connection = _connection(bootstrap, settings, config)
-            names = [each for each in topic or [] if "=" not in each]
-            uses = _uses(partitions or [], [each for each in topic or [] if "=" in each])
-            found = _of_topics([_live(connection, name, max_records, timeout) for name in names], uses, examples)
+            uses = _uses(counts, described)
+            found = _of_topics([_live(connection, name, max_records, timeout) for name in live], uses, examples)
         if form is TextOrJson.JSON:
             schema = "audit-keys" if isinstance(found, KeyAudit) else "audit-topics"
             print_json(schema, found, agree=found.agree)
@@ -128,16 +145,14 @@ def _of_file(
     keys: str | None,
     form: str | None,
     column: str | None,
-    partitions: Sequence[int],
-    topics: Sequence[str],
+    uses: list[TopicUse],
     most: int,
     examples: int,
 ) -> KeyAudit | PlacementAudit:
     if keys is None:
         raise OptionError("there are no keys; give a file of them, or --bootstrap-server and topics to read")
-    uses = _uses(partitions, topics)
     if not uses:
-        raise OptionError("there is no partition count; give --partitions or --topic NAME=PARTITIONS")
+        raise OptionError("there is no partition count; give --partition-count or --as-topic NAME=PARTITIONS")
     return _audit(read_keys(keys, form=form, column=column, most=most), uses, examples)
 
 
@@ -153,7 +168,7 @@ def _of_topics(
 
 def _uses(partitions: Sequence[int], topics: Sequence[str]) -> list[TopicUse]:
     if partitions and topics:
-        raise OptionError("give either --partitions or --topic NAME=PARTITIONS, not both")
+        raise OptionError("give either --partition-count or --as-topic NAME=PARTITIONS, not both")
     return [TopicUse("", checked_count(count)) for count in partitions] or [_use(each) for each in topics]
 
 
@@ -166,7 +181,7 @@ def _audit(keys: list[bytes | None], uses: list[TopicUse], examples: int) -> Key
 def _use(text: str) -> TopicUse:
     parts = _TOPIC.fullmatch(text)
     if parts is None:
-        raise OptionError(f"--topic {text!r} is not NAME=PARTITIONS or NAME=PARTITIONS:HASH")
+        raise OptionError(f"--as-topic {text!r} is not NAME=PARTITIONS or NAME=PARTITIONS:HASH")
     return TopicUse(parts["name"], int(parts["count"]), parts["hash"])
 
 
@@ -185,7 +200,7 @@ def _connection(bootstrap: str | None, settings: Sequence[str] | None, config: s
 
 def _live(settings: dict[str, Any], name: str, most: int, timeout: float) -> tuple[str, int, list[Any]]:
     if _LIVE.fullmatch(name) is None:
-        raise OptionError(f"--topic {name!r} is no topic's name; for a live cluster give only that")
+        raise OptionError(f"--topic {name!r} is no topic's name")
     return name, *read_topic_keys(settings, name, most=most, timeout=timeout)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from kafka_assignors.cli import options
 from kafka_assignors.cli.output import exit_on_error
+from kafka_assignors.flags import deprecated
 from kafka_assignors.net.command_line import connection_settings
 from kafka_assignors.planner.fleet import Limits
 
@@ -34,10 +35,11 @@ def exporter(
             metavar="HOST:PORT",
         ),
     ] = "127.0.0.1:9464",
-    groups: Annotated[
+    include: Annotated[
         list[str] | None,
-        typer.Option("--groups", help="Only groups that this regular expression finds. Repeatable.", metavar="REGEX"),
+        typer.Option("--include", help="Only groups that this regular expression finds. Repeatable.", metavar="REGEX"),
     ] = None,
+    old_include: Annotated[list[str] | None, typer.Option("--groups", hidden=True)] = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option("--exclude", help="No group that this regular expression finds. Repeatable.", metavar="REGEX"),
@@ -76,7 +78,7 @@ def exporter(
 
     \b
     kafka-assignors exporter --bootstrap-server localhost:9092 --listen 0.0.0.0:9464
-    kafka-assignors exporter --bootstrap-server localhost:9092 --groups '^billing' --exclude '-test$'
+    kafka-assignors exporter --bootstrap-server localhost:9092 --include '^billing' --exclude '-test$'
     kafka-assignors exporter --dashboard > kafka-assignors.json
 
     Exit status: 0 after SIGTERM or Ctrl-C, 2 for bad input or an address where nothing can listen. A cluster that
@@ -90,13 +92,15 @@ def exporter(
         from kafka_assignors.metrics.endpoint import Endpoint, address_of
         from kafka_assignors.metrics.exporter import Exporter, Settings, wanted_groups
 
+        if old_include:
+            deprecated("--groups", "--include")
         options.check_reset(reset)
         made = Exporter(
             Settings(
                 connection=connection_settings(bootstrap, settings, config),
                 interval=interval,
                 timeout=timeout,
-                wanted=wanted_groups(groups or (), exclude or ()),
+                wanted=wanted_groups([*(include or ()), *(old_include or ())], exclude or ()),
                 most_groups=most_groups,
                 limits=Limits(max_lag, max_seconds),
                 reset=reset,

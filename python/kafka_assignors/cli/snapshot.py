@@ -29,7 +29,8 @@ def snapshot(
         bool, typer.Option("--clients", help="Keep client ids and hosts, which name people and machines.")
     ] = False,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="A topic to keep that no member subscribes to yet. Repeatable.")
+        list[str] | None,
+        typer.Option("--topic", help="A topic to keep that no member subscribes to yet. Repeatable.", metavar="NAME"),
     ] = None,
     isolation: Annotated[
         str, typer.Option("--isolation-level", help="read_committed: lag ends at the first open transaction.")

@@ -17,7 +17,7 @@ broker would, and the last one that leaves makes it classic again; meanwhile the
 True
 {'orders': 12}
 
-`python -m kafka_assignors.embedded --topic orders=12` runs it alone; the pytest fixture is `embedded_kafka`.
+`python -m kafka_assignors.embedded --create-topic orders=12` runs it alone; the pytest fixture is `embedded_kafka`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -97,7 +97,7 @@ def wanted_groups(include: Iterable[str], exclude: Iterable[str]) -> Callable[[s
     Raises:
         OptionError: a text that is no regular expression.
     """
-    yes, no = [_expression("--groups", each) for each in include], [_expression("--exclude", each) for each in exclude]
+    yes, no = [_expression("--include", each) for each in include], [_expression("--exclude", each) for each in exclude]
     if not yes and not no:
         return None
     return lambda name: (

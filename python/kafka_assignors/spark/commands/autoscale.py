@@ -10,6 +10,7 @@ from kafka_assignors.spark.commands import (
     Master,
     OldStrategies,
     Overwrite,
+    Tasks,
     exit_on_error,
     settings,
     strategies_given,
@@ -22,7 +23,8 @@ def autoscale(
     policy: Annotated[
         list[str],
         typer.Option(
-            help="A policy: 'keda(lagThreshold=500)' or 'calm=hpa(averageValue=500, maxReplicas=10)'. Repeatable."
+            help="A policy: 'keda(lagThreshold=500)' or 'calm=hpa(averageValue=500, maxReplicas=10)'. Repeatable.",
+            metavar="[NAME=]KIND(PARAMETER=VALUE, …)",
         ),
     ],
     out: Annotated[str, typer.Option(help="Where the folder autoscale and autoscale.html go.")],
@@ -56,7 +58,7 @@ def autoscale(
         list[str] | None, typer.Option(help="Only this group. Repeatable; by default all, and the page shows some.")
     ] = None,
     top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
+    tasks: Tasks = None,
     master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,

@@ -1,6 +1,5 @@
 """`pipeline`: all steps on a made-up fleet."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,9 +8,9 @@ from kafka_assignors.spark.commands import Conf, Master, exit_on_error, settings
 
 
 def pipeline(
-    out: Annotated[Path, typer.Option(help="The folder for tables and report; existing ones are replaced.")],
+    out: Annotated[str, typer.Option(help="The folder for tables and report; existing ones are replaced.")],
     groups: Annotated[int, typer.Option(help="How many consumer groups.")] = 1_000,
-    seed: Annotated[int, typer.Option(help="Another seed is another fleet.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random numbers: an equal seed makes an equal fleet.")] = 0,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -26,7 +25,7 @@ def pipeline(
         console = Console(highlight=False, markup=False, soft_wrap=True)
 
         FleetOptions(seed, groups)
-        local_folder(out, "--out")
+        folder = local_folder(out, "--out")
         check_libraries()
-        console.print(f"The report will be here: {(out / 'report.html').resolve().as_uri()}")
-        run(out, groups=groups, seed=seed, master=master, console=console, conf=settings(conf))
+        console.print(f"The report will be here: {(folder / 'report.html').resolve().as_uri()}")
+        run(folder, groups=groups, seed=seed, master=master, console=console, conf=settings(conf))

@@ -34,6 +34,7 @@ def report(
             help="A folder of tables; may be given repeatedly. `rebalances` has to be in one of them; "
             "`membership_events`, `topic_partitions`, `lags`, `observed_assignments`, `assignments` and `autoscale` "
             "are of use.",
+            metavar="FOLDER",
         ),
     ] = None,
     table: NamedTables = None,

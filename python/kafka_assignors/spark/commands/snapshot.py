@@ -22,7 +22,8 @@ def snapshot(
     config: ConfigFile = None,
     old_config: OldConfigFile = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="A topic. Repeatable; by default all but Kafka's internal ones.")
+        list[str] | None,
+        typer.Option(help="A topic. Repeatable; by default all but Kafka's internal ones.", metavar="NAME"),
     ] = None,
     every: Annotated[
         float | None, typer.Option(help="Write a snapshot every so many seconds, until interrupted.")
