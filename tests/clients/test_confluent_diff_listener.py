@@ -10,6 +10,7 @@ import pytest
 from kafka_assignors import OptionError
 from kafka_assignors.clients.confluent import Consumer, RebalanceDiffListener
 from support.broker import unique
+from support.raw_group import expel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,20 +85,19 @@ def test_only_what_really_went_is_given_up(embedded_kafka: EmbeddedKafka, strate
 def test_what_is_lost_is_given_up_at_once(embedded_kafka: EmbeddedKafka) -> None:
     embedded_kafka.create_topic("t", 2)
     listener = Recorder()
+    group = unique("g")
     settings = {
         "bootstrap.servers": embedded_kafka.bootstrap_servers,
-        "group.id": unique("g"),
+        "group.id": group,
         "partition.assignment.strategy": "sticky",
         "heartbeat.interval.ms": 100,
-        # The test simulates an expulsion at the member only. The broker keeps the old member until its session
-        # expires.
-        "session.timeout.ms": 2000,
+        "session.timeout.ms": 6000,
     }
     with Consumer(settings) as consumer:
         consumer.subscribe(["t"], **listener.callbacks)
         poll_until(lambda: listener.held, consumer)
         assert listener.told() == [("gained", [0, 1])]
-        embedded_kafka.inject_fault("Heartbeat", error="UNKNOWN_MEMBER_ID")
+        expel(embedded_kafka, group)
         poll_until(lambda: len(listener.events) == 2, consumer)
         assert listener.told() == [("given up", [0, 1]), ("gained", [0, 1])]
 

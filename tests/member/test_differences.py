@@ -10,6 +10,7 @@ from kafka_assignors.clients import aiokafka, confluent, kafka_python
 from kafka_assignors.embedded import EmbeddedKafka
 from support.broker import Kafka
 from support.data_paths import Readers
+from support.raw_group import expel
 from support.readers.on_aiokafka import AiokafkaReader
 from support.readers.on_confluent import ConfluentReader
 from support.readers.on_kafka_python import KafkaPythonReader
@@ -119,10 +120,10 @@ def test_it_hears_what_really_came_or_went(watched: Readers) -> None:
 def test_what_is_lost_is_given_up_at_once(watched: Readers, own: EmbeddedKafka) -> None:
     """No lost partition counts as kept: another member may have owned it meanwhile."""
     topic, partitions = watched.topic(2)
-    reader = watched.add(session_timeout_ms=2000)
+    reader = watched.add()
     listener = listen(reader, topic)
     watched.settle(partitions)
-    own.inject_fault("Heartbeat", error="UNKNOWN_MEMBER_ID")
+    expel(own, watched.group)
     watched.until(
         lambda: listener.heard[1:] and listener.heard[-1][0] == "gained" and len(listener.held) == 2,
         "it has them again",

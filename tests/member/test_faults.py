@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition
 from kafka_assignors.embedded import EmbeddedKafka
 from support.broker import Kafka, unique
 from support.data_paths import DATA_PATHS, Readers
+from support.raw_group import expel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,10 +110,10 @@ def test_14_a_group_that_is_forbidden_is_told_once(group: Readers, own: Embedded
 def test_18_an_expelled_member_starts_again_at_the_commits(group: Readers, own: EmbeddedKafka) -> None:
     """Other members may have read on meanwhile, so the member discards its positions. The loss is reported once."""
     topic, partitions = group.topic(2, 10)
-    reader = group.add(session_timeout_ms=2000).follow(topic)
+    reader = group.add().follow(topic)
     group.until(lambda: len(reader.read) == 20, "all is read")
     assert reader.commit(dict.fromkeys(partitions, 6)) == partitions
-    own.inject_fault("Heartbeat", error="UNKNOWN_MEMBER_ID")
+    expel(own, group.group)
     group.until(lambda: len(reader.read) == 28, "what was not committed is read again")
     assert times_read(reader) - once(topic, 2, 10) == Counter((topic, n, at) for n in range(2) for at in range(6, 10))
     assert losses(reader) == 1

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-JOIN_GROUP, SYNC_GROUP = 11, 14
+    from kafka_assignors.embedded import EmbeddedKafka
+
+JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP = 11, 13, 14
 NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 0, -1, 27, 79
 
 _TIMEOUT = 30.0
@@ -109,6 +111,12 @@ class RawMember:
         reader = self._receive()
         return reader.take(">4xh")[0], reader.bytes()
 
+    def remove(self, member_id: str) -> None:
+        """Send LeaveGroup version 1 for a member of the group, and check the answer."""
+        self._send(LEAVE_GROUP, 1, _string(self.group) + _string(member_id))
+        (error,) = self._receive().take(">4xh")
+        assert error == NONE, f"LeaveGroup of {member_id} failed with error {error}"
+
     def _send(self, api: int, version: int, body: bytes) -> None:
         self._correlation += 1
         header = struct.pack(">hhi", api, version, self._correlation) + _string(self.client_id)
@@ -178,6 +186,20 @@ class RawGroup:
             assert member.joined is not None
             member.send_sync(assignments if member.joined.leader == member.member_id else {})
         return {member.client_id: member.receive_sync() for member in self.members}
+
+
+def expel(kafka: EmbeddedKafka, group: str) -> None:
+    """Removes the only member of a group, which learns it from the answer to its next heartbeat: UNKNOWN_MEMBER_ID.
+
+    An injected error would expel the member on one side only: Kafka would keep it until its session ends, and the new
+    member would wait for that.
+    """
+    (member_id,) = kafka.groups()[group].members
+    sender = RawMember(kafka.bootstrap_servers, group, "expels")
+    try:
+        sender.remove(member_id)
+    finally:
+        sender.close()
 
 
 class _Reader:
