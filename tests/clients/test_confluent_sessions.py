@@ -130,7 +130,7 @@ def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monke
 
 def test_an_answer_in_time_goes_on_with_what_was_held_up(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
     topic, partitions = topic_of(crowd, 1, 1)
-    consumer = crowd.add(session_timeout_ms=SESSION_MS, socket_timeout_ms=1000, statistics_interval_ms=300)
+    consumer = crowd.add(socket_timeout_ms=1000, statistics_interval_ms=300)
     consumer.follow(topic)
     crowd.settle(partitions)
     crowd.until(lambda: consumer.read, "the record is read")

@@ -16,6 +16,8 @@ from support.broker import Kafka
 from support.features import has
 from support.lag import LAGS, commit, compact, fill, in_every_state
 from support.live import (
+    SESSION_TIMEOUT_MS,
+    SHORT_SESSION_TIMEOUT_MS,
     AiokafkaLive,
     AttachedAiokafkaLive,
     Crew,
@@ -191,11 +193,14 @@ def test_lags_from_elsewhere(crew: Crew, kind: Any, given: str) -> None:
     assert bool(asked) == (given == "function")
 
 
-def keeps_by_number(crew: Crew, topic: str, kind: Any, **options: Any) -> None:
+def keeps_by_number(
+    crew: Crew, topic: str, kind: Any, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, **options: Any
+) -> None:
     """Two members without lags: owned partitions stay, and new ones are balanced by number."""
-    first = hire(crew, kind, topic, options=options, begins_at=0)
+    config: dict[str, Any] = {"begins_at": 0, "session_timeout_ms": session_timeout_ms}
+    first = hire(crew, kind, topic, options=options, **config)
     crew.settle("all for one", **{topic: 4})
-    second = hire(crew, kind, topic, options=options, begins_at=0)
+    second = hire(crew, kind, topic, options=options, **config)
     wait(settled(crew.members, all_of(**{topic: 4}), spread=4), "both in one generation", crew.members)
     assert (len(first.held), len(second.held)) == (4, 0)
     crew.kafka.grow_topic(topic, 8)
@@ -261,7 +266,8 @@ def test_a_source_that_is_late(crew: Crew, kind: Any, caplog: pytest.LogCaptureF
         return {}
 
     try:
-        keeps_by_number(crew, crew.topic(4), kind, lags=late, deadline=60)
+        # Each rebalance waits for half a session.
+        keeps_by_number(crew, crew.topic(4), kind, session_timeout_ms=SHORT_SESSION_TIMEOUT_MS, lags=late, deadline=60)
     finally:
         release.set()
     assert any("(the lag source did not answer within 1.5 s)" in each for each in caplog.messages)

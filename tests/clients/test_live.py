@@ -11,7 +11,7 @@ from kafka_assignors import OptionError
 from kafka_assignors.clients import aiokafka, kafka_python
 from support.features import release_has
 from support.live import (
-    SESSION_TIMEOUT_MS,
+    SHORT_SESSION_TIMEOUT_MS,
     AiokafkaLive,
     Crew,
     ImpatientKafkaPythonLive,
@@ -62,7 +62,7 @@ def test_both_clients_share_a_group_through_joins_leaves_and_a_kill(crew: Crew) 
     assert b.report is not None
     assert (total(a.report.kept), total(a.report.lost), total(b.report.gained)) == (6, 6, 6)
     crew.hire(Sticky[0], topic)
-    d = crew.hire(Sticky[1], topic)
+    d = crew.hire(Sticky[1], topic, session_timeout_ms=SHORT_SESSION_TIMEOUT_MS)
     crew.settle("a share for four", **{topic: 12})
     crew.planned()
     before = {member: member.held for member in crew.members}
@@ -115,9 +115,10 @@ def test_a_member_stalled_past_its_session_comes_back_without_old_claims(crew: C
     topic = crew.topic(9)
     a, b, c = crew.hire(kind, topic), None, None
     crew.settle("a share for the first", **{topic: 9})
-    b, c = crew.hire(kind, topic), crew.hire(kind, topic)
+    b = crew.hire(kind, topic)
+    c = crew.hire(kind, topic, session_timeout_ms=SHORT_SESSION_TIMEOUT_MS)
     crew.settle("a share for three", **{topic: 9})
-    c.stall(SESSION_TIMEOUT_MS / 1000 + 2)
+    c.stall(SHORT_SESSION_TIMEOUT_MS / 1000 + 2)
     wait(settled([a, b], all_of(**{topic: 9})), "the stalled one's share handed over", [a, b])
     before = {member: member.held for member in (a, b)}
     generation = a.report.generation if a.report else None

@@ -95,7 +95,7 @@ def test_members_join_and_leave(embedded_kafka: EmbeddedKafka, client: Client) -
 PROGRAM = """
 import sys
 from support.threads import CONSUMERS
-consumer = CONSUMERS[sys.argv[1]](*sys.argv[2:4], "orders", session_timeout_ms=1500)
+consumer = CONSUMERS[sys.argv[1]](*sys.argv[2:4], "orders", session_timeout_ms=6000)
 while not consumer.held:
     assert consumer.failure is None, consumer.failure
 print("joined", flush=True)

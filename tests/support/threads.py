@@ -152,7 +152,7 @@ def _settings(consumer: Consumer) -> dict[str, Any]:
     return {
         "bootstrap.servers": consumer.bootstrap_servers,
         "group.id": consumer.group,
-        "session.timeout.ms": 3000,
+        "session.timeout.ms": 6000,
         "heartbeat.interval.ms": 200,
         "metadata.max.age.ms": 300,
         "auto.offset.reset": "earliest",
