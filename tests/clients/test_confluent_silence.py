@@ -165,6 +165,12 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield kafka
 
 
+def is_silent(statistics: str) -> bool:
+    """Whether a broker has not answered for a second, by librdkafka's statistics."""
+    brokers = json.loads(statistics)["brokers"].values()
+    return any(each["nodeid"] >= 0 and each["rxidle"] > 1e6 for each in brokers)
+
+
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_reading_goes_on_after_the_data_path_fell_silent(
     kafka: EmbeddedKafka, strategy: str, caplog: pytest.LogCaptureFixture
@@ -182,15 +188,15 @@ def test_reading_goes_on_after_the_data_path_fell_silent(
             socket_timeout_ms=300_000,
             statistics_interval_ms=200,
             stats_cb=statistics.append,
+            fetch_wait_max_ms=100,
             auto_commit_interval_ms=100,
         ).follow(topic)
         crowd.until(lambda: len(consumer.read) == 30, "everything is read")
         consumer.pause([TopicPartition(topic, 2)])
         events = list(consumer.events)
         kafka.inject_fault("Fetch", delay=3600)
-        # A fetch may already wait at the broker. Without this pause its answer would contain the first of the new
-        # records.
-        time.sleep(1.5)
+        # A fetch may already wait at the broker, and its answer would contain the first of the new records.
+        crowd.until(lambda: statistics and is_silent(statistics[-1]), "no fetch is answered any more")
         fill(cluster, topic, 3, 10, start=10)
         crowd.until(lambda: len(consumer.read) == 50, "the two that are not paused are read on")
         assert [record.message.split(":")[0] for record in records_of_the_package(caplog)] == [f"group '{crowd.group}'"]
