@@ -29,7 +29,7 @@ from kafka_assignors.flags import deprecated
 from kafka_assignors.planner.fleet import Fleet, FleetGroup, Limits
 from kafka_assignors.planner.fleet import fleet as describe_fleet
 from kafka_assignors.planner.fleet_query import FIELDS, chosen, parse_condition, sorted_by
-from kafka_assignors.planner.look_window import Window
+from kafka_assignors.planner.reading_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable

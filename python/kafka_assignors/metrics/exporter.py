@@ -22,7 +22,7 @@ from kafka_assignors.cluster import read_fleet
 from kafka_assignors.errors import KafkaAssignorsError, MissingDependencyError, OptionError, SnapshotError
 from kafka_assignors.planner.fleet import Limits, fleet
 from kafka_assignors.planner.fleet_looks import rebalances_between
-from kafka_assignors.planner.look_window import Window
+from kafka_assignors.planner.reading_window import Window
 from kafka_assignors.printable import SENTENCE, listed, printable
 
 try:
