@@ -56,7 +56,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at a cluster.
+    """The state of all groups of a cluster, from one reading.
 
     Attributes:
         snapshot: its groups and topics.

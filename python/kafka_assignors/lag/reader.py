@@ -132,7 +132,8 @@ class ClusterLagSource(ABC):
         OptionError: `timeout` is not positive, or `isolation_level` is unknown.
     """
 
-    # The errors of the client, which become a `LagError`. Any other error is a defect, and stays what it is.
+    # The errors of the client, which become a `LagError`. Any other error is a defect of this package, and is raised
+    # unchanged.
     _errors: tuple[type[Exception], ...]
 
     def __init__(

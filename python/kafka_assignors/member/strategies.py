@@ -54,7 +54,7 @@ def strategies_of(
         setting: how the client spells it, for errors.
 
     Raises:
-        Exception: what `unknown` made.
+        Exception: the error that `unknown` returned, for a text that names no strategy.
         OptionError: a value is neither a name nor an assignor, or a name comes twice.
     """
     parts: list[Any] = []

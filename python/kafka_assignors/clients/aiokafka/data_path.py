@@ -112,7 +112,7 @@ class AiokafkaPath:
         """The consumer; None if it was collected."""
         return self._consumer()
 
-    # What is read.
+    # The partitions that the client reads.
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether the partition is this consumer's, also while an eager rebalance has taken it away."""
