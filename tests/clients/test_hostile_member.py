@@ -25,12 +25,12 @@ class Liar(threading.Thread):
         super().__init__(daemon=True)
         self._member = RawMember(servers, "g", "liar", "cooperative-sticky")
         self._generation = generation
-        self.shares: list[int] = []
+        self.assigned: list[int] = []
         self.failed: BaseException | None = None
 
     def run(self) -> None:
         try:
-            while len(self.shares) < ROUNDS:
+            while len(self.assigned) < ROUNDS:
                 self._round()
                 time.sleep(0.5)
         except BaseException as error:
@@ -46,13 +46,13 @@ class Liar(threading.Thread):
             return
         self._generation = joined.generation
         self._member.send_sync({})
-        error, share = self._member.receive_sync()
+        error, assignment = self._member.receive_sync()
         assert error in (NONE, REBALANCE_IN_PROGRESS)
         if error == NONE:
-            self.shares.append(len(Assignment.decode(share).partitions.get("t", ())))
+            self.assigned.append(len(Assignment.decode(assignment).partitions.get("t", ())))
 
 
-def test_who_claims_everything_gets_a_share_like_the_others() -> None:
+def test_a_claim_to_everything_is_assigned_no_more_than_the_others() -> None:
     with EmbeddedKafka(topics={"t": 60}) as kafka:
         settings = {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -85,8 +85,8 @@ def test_who_claims_everything_gets_a_share_like_the_others() -> None:
             liar.start()
             until(lambda: not liar.is_alive(), "the liar has had its rounds")
             assert liar.failed is None, liar.failed
-            assert max(liar.shares) <= 15, liar.shares
-            until(lambda: all(len(each.assignment()) >= 15 for each in consumers), "all have their share")
+            assert max(liar.assigned) <= 15, liar.assigned
+            until(lambda: all(len(each.assignment()) >= 15 for each in consumers), "each has its quarter")
             assert sum(taken) == 15, "nothing was taken but what the newcomer gets, and that once"
             for was, each in zip(before, consumers, strict=True):
                 assert len(was & {tp.partition for tp in each.assignment()}) == 15

@@ -266,7 +266,7 @@ def test_a_closed_consumer(sticky: Readers) -> None:
     with consumer as entered:
         assert entered is consumer
     consumer.close()
-    assert reader.told("revoked") == ([partitions] if TELLS_OF_LOSSES else [])
+    assert reader.calls_of("revoked") == ([partitions] if TELLS_OF_LOSSES else [])
     assert list(consumer) == []
     with pytest.raises((AssertionError, kafka.errors.IllegalStateError)):
         consumer.poll(0)

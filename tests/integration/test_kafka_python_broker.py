@@ -150,7 +150,7 @@ def test_offsets_of_whoever_is_no_member_are_refused(
                 readers.until(lambda: other.held == partitions, "another has it", other)
             else:
                 silence_member(reader.side.member, monkeypatch)
-                readers.until(lambda: reader.told("lost"), "it is told", within=60)
+                readers.until(lambda: reader.calls_of("lost"), "it is told", within=60)
                 monkeypatch.undo()
                 readers.until(lambda: reader.side.latest[1] > before.generation_id, "it is back", within=60)
             if state == "unsubscribed":

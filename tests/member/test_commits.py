@@ -74,7 +74,7 @@ def test_a_commit_after_the_membership_was_lost_is_refused(readers: Readers, mon
     readers.settle(partitions)
     readers.until(lambda: len(first.read) == 20, "all is read")
     silence_member(first.side.member, monkeypatch)
-    readers.until(lambda: first.told("lost"), "it is told", within=30)
+    readers.until(lambda: first.calls_of("lost"), "it is told", within=30)
     assert first.commit(dict.fromkeys(partitions, 5)) == set()
     monkeypatch.undo()
     readers.until(lambda: first.held == partitions, "it is back", within=30)

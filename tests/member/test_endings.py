@@ -49,10 +49,10 @@ def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: p
         before, is_over = len(reader.read), member.session_left <= 0
         reader.turn()
         assert not is_over or len(reader.read) == before, "the turn began after the end of the session"
-        return bool(reader.told("lost"))
+        return bool(reader.calls_of("lost"))
 
     wait_until(is_told, "it is told")
-    assert reader.told("lost") == [partitions]
+    assert reader.calls_of("lost") == [partitions]
     assert reader.held == set()
     monkeypatch.undo()
     reader.read.clear()
@@ -72,8 +72,8 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
     # The member joins again in the turn that calls the listener for the loss. Its own thread makes the report.
     reports.clear()
-    readers.until(lambda: first.told("lost"), "it is told", first)
-    assert first.told("lost") == [away]
+    readers.until(lambda: first.calls_of("lost"), "it is told", first)
+    assert first.calls_of("lost") == [away]
     assert len(first.errors) == first.tells_of_idleness
     readers.settle(partitions)
     back = reports[0]
@@ -104,7 +104,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
         time.sleep(0.6)
     if state == "lost":
         silence_member(reader.side.member, monkeypatch)
-        eager.until(lambda: reader.told("lost"), "it is told", reader, within=30)
+        eager.until(lambda: reader.calls_of("lost"), "it is told", reader, within=30)
         monkeypatch.setattr(times, "CLOSE", 1.0)
     if state == "unsubscribed":
         reader.unsubscribe()
@@ -114,7 +114,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
     assert reader.held == set()
     held = state in ("assigned", "paused", "joining", "unsubscribed")
     # On a loop the member takes part in the rebalance without polls. A second call may revoke its new partitions.
-    assert reader.told("revoked")[:1] == ([partitions] if held else [])
+    assert reader.calls_of("revoked")[:1] == ([partitions] if held else [])
     if state == "joining":
         eager.until(lambda: other.held == partitions, "the other has all", other)
     elif state != "lost":
@@ -174,7 +174,7 @@ def test_the_child_of_a_fork_has_no_member(readers: Readers) -> None:
     assert os.waitpid(child, 0)[1] == 0
     readers.until(lambda: len(reader.read) == 10, "the parent goes on")
     assert reader.side.latest == before
-    assert reader.told("lost") == reader.told("revoked") == []
+    assert reader.calls_of("lost") == reader.calls_of("revoked") == []
 
 
 def _refusal(reader: Reader, method: str) -> str:

@@ -55,7 +55,7 @@ def once(topic: str, partitions: int, records: int) -> Counter[tuple[str, int, i
 
 
 def losses(reader: Reader) -> int:
-    return sum(bool(partitions) for partitions in reader.told("lost"))
+    return sum(bool(partitions) for partitions in reader.calls_of("lost"))
 
 
 def commit(group: Readers, partitions: set[Partition], offset: int) -> None:

@@ -136,7 +136,7 @@ def test_a_listener_that_raises_holds_up_nobody(readers: Readers, event: Any) ->
     readers.until(lambda: first.errors, "the error is raised")
     assert {type(error) for error in first.errors} == {LookupError}
     assert second.errors == []
-    raised = len(first.told(event))
+    raised = len(first.calls_of(event))
     first.during.clear()
     readers.until(lambda: len({each[:2] for each in first.read + second.read}) == 4, "all are read")
     readers.for_a_while(0.3)
@@ -150,8 +150,8 @@ def test_unsubscribing_gives_up_everything_and_a_subscription_brings_it_back(rea
     readers.until(lambda: len(reader.read) == 10, "all is read")
     reader.commit()
     reader.unsubscribe()
-    readers.until(lambda: reader.told("revoked"), "it is told")
-    assert reader.told("revoked") == [partitions]
+    readers.until(lambda: reader.calls_of("revoked"), "it is told")
+    assert reader.calls_of("revoked") == [partitions]
     assert reader.held == set()
     readers.fill(topic, 2, 1)
     readers.for_a_while(0.3)
@@ -186,4 +186,4 @@ def test_the_share_of_one_who_is_away_waits_for_it(eager: Readers) -> None:
     eager.fill(topic, 2, 1)
     eager.until(lambda: len(reader.read) == 8, "it goes on")
     assert reader.side.latest == before
-    assert reader.told("lost") == reader.told("revoked") == []
+    assert reader.calls_of("lost") == reader.calls_of("revoked") == []

@@ -68,7 +68,7 @@ def test_a_loop_goes_on_while_its_member_leaves(embedded: Kafka, monkeypatch: py
             await stopping
 
         reader.loop.run(stop())
-        assert reader.told("revoked") == [partitions]
+        assert reader.calls_of("revoked") == [partitions]
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])

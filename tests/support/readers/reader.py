@@ -37,7 +37,7 @@ class Reader(ABC):
         if event in self.during:
             self.during[event](set(partitions))
 
-    def told(self, event: ListenerEvent) -> list[set[Partition]]:
+    def calls_of(self, event: ListenerEvent) -> list[set[Partition]]:
         """The partitions of the calls for this event, in order."""
         return [partitions for kind, partitions in self.events if kind == event]
 
