@@ -45,7 +45,8 @@ def test_descriptions_are_frozen(value: object) -> None:
 
 
 def test_the_order_of_a_subscription_carries_no_meaning() -> None:
-    assert Member("c0", ["b", "a", "b"]) == Member("c0", {"a", "b"}) == Member("c0", iter(["a", "b"]))  # type: ignore[arg-type]
+    of_iterator = Member("c0", iter(["a", "b"]))  # type: ignore[arg-type]
+    assert Member("c0", ["b", "a", "b"]) == Member("c0", {"a", "b"}) == of_iterator
 
 
 def test_any_iterable_of_partitions_is_taken() -> None:

@@ -10,6 +10,7 @@ import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -161,9 +162,9 @@ def test_estimated_batches_make_a_sticky_partitioner_move_on() -> None:
     partitioner = DefaultPartitioner(seed=1)
     estimate = BatchEstimate(partitioner, 1_000)
 
-    def choose(topic: str, *record: object) -> int:
+    def choose(topic: str, *record: Any) -> int:
         key, value, serialized_key, serialized_value, cluster = record
-        return partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)  # type: ignore[arg-type]
+        return partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
 
     record = None, b"v" * 84, None, b"v" * 84, Cluster()
     places = [estimate.placed("t", choose("t", *record), record, choose) for _ in range(400)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -165,11 +166,15 @@ def test_members_vote_for_an_assignor(embedded_kafka: EmbeddedKafka, assignor: s
 def test_a_member_is_fenced_and_returns(embedded_kafka: EmbeddedKafka) -> None:
     embedded_kafka.create_topic("orders", 4)
     members = [Member(embedded_kafka), Member(embedded_kafka)]
+
+    def were_lost(times: int) -> bool:
+        return sum(one.times_lost for one in members) == times
+
     with closing(*members):
         poll_until(members, lambda: shared(members, ("orders", 4)), "both share")
         for times, error in enumerate(("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"), 1):
             embedded_kafka.inject_fault("ConsumerGroupHeartbeat", error=error)
-            poll_until(members, lambda times=times: sum(one.times_lost for one in members) == times, error)  # type: ignore[misc]
+            poll_until(members, partial(were_lost, times), error)
             poll_until(members, lambda: shared(members, ("orders", 4)), "both share again")
         for error in ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"):
             embedded_kafka.inject_fault("ConsumerGroupHeartbeat", error=error)

@@ -59,7 +59,8 @@ def report(causes: tuple[str, ...]) -> RebalanceReport:
     now = time.time()
     return RebalanceReport(
         "sticky", 1, {"t": (0,)}, {}, {}, group_id="standing", began=now - 2, ended=now, without_partitions=1.0,
-        without_owner={"t": {0: 1.0}}, causes=causes, leader=True, planning_seconds=0.1, record_bytes=500,  # type: ignore[arg-type]
+        without_owner={"t": {0: 1.0}}, leader=True, planning_seconds=0.1, record_bytes=500,
+        causes=causes,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -43,7 +43,9 @@ else:
 
     from confluent_kafka.deserializing_consumer import K, V
 
-    class DeserializingConsumer(deserializing_consumer.DeserializingConsumer[K, V], _Raising, Generic[K, V]):  # type: ignore[misc]
+    class DeserializingConsumer(  # type: ignore[misc]
+        deserializing_consumer.DeserializingConsumer[K, V], _Raising, Generic[K, V]
+    ):
         """`confluent_kafka.DeserializingConsumer`, with any assignor of this package.
 
         `key.deserializer` and `value.deserializer`, the schema registry's among them, and their builders are the
