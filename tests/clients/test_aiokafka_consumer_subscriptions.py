@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 import aiokafka
 import pytest
 from aiokafka import ConsumerRebalanceListener, TopicPartition
+from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.errors import (
     IllegalOperation,
     IllegalStateError,
     TopicAuthorizationFailedError,
 )
 
+from kafka_assignors import IncompatibleClientError
+from kafka_assignors.clients.aiokafka._internals import SubscriptionRules
 from kafka_assignors.member.data_path import Failure
 from support.aiokafka_group import Members, Noting, run
 from support.broker import unique
 from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from support.broker import Kafka
 
 NATIVE = aiokafka.AIOKafkaConsumer
@@ -270,3 +275,36 @@ def test_a_consumer_without_a_group_is_the_clients(embedded: Kafka) -> None:
             await consumer.committed(TopicPartition(topic, 0))
 
     run(embedded, test)
+
+
+# Releases of aiokafka without an attribute that our consumer uses.
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["assign_from_user", "listener", "topics"])
+def test_a_missing_attribute_is_one_clear_error(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delattr(SubscriptionState, name)
+    with pytest.raises(IncompatibleClientError, match=rf"the subscription of aiokafka .*'{name}'"):
+        SubscriptionRules(loop)
+
+
+def test_a_subscribe_of_another_release_is_one_clear_error(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = SubscriptionRules(loop)
+    for other in (lambda self, *_: self._another, lambda self, *_: self._client.another):
+        monkeypatch.setattr(NATIVE, "subscribe", other)
+        with pytest.raises(IncompatibleClientError, match=r"the subscription of aiokafka .*another"):
+            rules.subscribe(["t"], None, None)
+    # The listener is the application's: the client's own error.
+    monkeypatch.setattr(NATIVE, "subscribe", lambda self, topics, pattern, listener: listener.another)
+    with pytest.raises(AttributeError, match="another"):
+        rules.subscribe(["t"], None, object())

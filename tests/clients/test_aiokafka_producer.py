@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiokafka
 import pytest
 from aiokafka.errors import ProducerClosed
-from aiokafka.producer.message_accumulator import MessageBatch
+from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
 from aiokafka.structs import TopicPartition
 
 import kafka_assignors
@@ -269,7 +269,7 @@ async def test_where_batches_are_not_shown_records_are_partitioned_all_the_same(
     embedded_kafka.create_topic("t", 4)
 
     def unknown() -> None:
-        raise IncompatibleClientError("aiokafka 99 cannot be told which partition comes next: install aiokafka 0.14")
+        raise IncompatibleClientError("the producer of aiokafka 99 is not one that this package knows: no")
 
     monkeypatch.setattr(_internals, "check_producer", unknown)
     with pytest.warns(ClientReleaseWarning, match="records are partitioned all the same") as seen:
@@ -290,8 +290,28 @@ async def test_where_batches_are_not_shown_records_are_partitioned_all_the_same(
 
 def test_changed_internals_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessageBatch, "append", lambda self, record: None)
-    with pytest.raises(IncompatibleClientError, match=r"aiokafka 0\.14.* cannot be told which partition comes next"):
+    reason = r"the producer of aiokafka 0\.14.* is not one that this package knows \(MessageBatch\.append changed\)"
+    with pytest.raises(IncompatibleClientError, match=reason):
         _internals.check_producer()
+
+
+@pytest.mark.parametrize("name", ["add_message", "drain_by_nodes"])
+def test_a_missing_method_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delattr(MessageAccumulator, name)
+    with pytest.raises(IncompatibleClientError, match=rf"the producer of aiokafka .*'{name}'"):
+        _internals.check_producer()
+
+
+@on_a_loop
+async def test_without_the_attribute_of_the_serializer_its_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def serialize(*_: Any) -> Any:
+        raise TypeError("of another release")
+
+    async with offline_aiokafka(TOPICS, partitioner=Told()) as producer:
+        monkeypatch.setattr(aiokafka.AIOKafkaProducer, "_serialize", serialize)
+        monkeypatch.delattr(producer, "_key_serializer")
+        with pytest.raises(TypeError, match="of another release"):
+            await producer.send("t", VALUE, key=1)
 
 
 # Bad input.

@@ -181,26 +181,47 @@ def reading_settings(consumer: Any) -> tuple[str, str]:
 
 # Consumers whose group our member runs.
 
+# What `SubscriptionRules` uses of the client's table.
+_SUBSCRIPTION = (
+    "assign_from_user",
+    "listener",
+    "partitions_auto_assigned",
+    "subscribed_pattern",
+    "subscription",
+    "topics",
+    "unsubscribe",
+)
+
 
 class SubscriptionRules:
     """The subscription of a consumer, by the client's own rules: the errors are those of the installed release.
 
     The client's `subscribe` and `assign` are called on a stand-in, so that the consumer's own table does not change.
+
+    Raises:
+        IncompatibleClientError: this version keeps a subscription in another way.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._state: Any = subscription_state.SubscriptionState(loop=loop)
+        try:
+            self._state: Any = subscription_state.SubscriptionState(loop=loop)
+            for name in _SUBSCRIPTION:
+                getattr(self._state, name)
+        except (AttributeError, TypeError) as error:
+            raise _incompatible("subscription", error) from error
 
     def subscribe(self, topics: Any, pattern: Any, listener: Any) -> None:
         """As the client's method, with the same errors."""
-        stand_in: Any = SimpleNamespace(
-            _subscription=self._state,
-            _client=SimpleNamespace(set_topics=lambda _: None),
-            _group_id="",
-            _coordinator=None,
-        )
+        client = SimpleNamespace(set_topics=lambda _: None)
+        stand_in: Any = SimpleNamespace(_subscription=self._state, _client=client, _group_id="", _coordinator=None)
         stand_in._validate_topics = lambda given: _Consumer._validate_topics(stand_in, given)
-        _Consumer.subscribe(stand_in, topics, pattern, listener)
+        try:
+            _Consumer.subscribe(stand_in, topics, pattern, listener)
+        except AttributeError as error:
+            # The objects of the application may lack an attribute, too: that error is the client's own.
+            if any(error.obj is each for each in (stand_in, client, self._state, _Consumer)):
+                raise _incompatible("subscription", error) from error
+            raise
 
     def assign(self, partitions: Any) -> None:
         """As the client's method, with the same errors."""
@@ -491,7 +512,9 @@ class HookedProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
             serialized: tuple[bytes | None, bytes | None] = super()._serialize(key, value, headers)
         except TypeError as error:
             # aiokafka's error does not say which part of the record should be bytes.
-            if self._key_serializer is None and not isinstance(key, bytes | bytearray | memoryview | None):
+            # Without the attribute it may be the error of a serializer.
+            has_none = getattr(self, "_key_serializer", self) is None
+            if has_none and not isinstance(key, bytes | bytearray | memoryview | None):
                 raise PartitionerTypeError(
                     f"the key of a record is of type {type(key).__name__}: give bytes, or the producer a key_serializer"
                 ) from error
@@ -521,17 +544,21 @@ def check_producer() -> None:
     from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
 
     try:
-        known = (
-            list(inspect.signature(MessageAccumulator.add_message).parameters)[1:5]
-            == ["tp", "key", "value", "timeout"],
-            "ignore_nodes" in inspect.signature(MessageAccumulator.drain_by_nodes).parameters,
-            list(inspect.signature(MessageBatch.append).parameters)[1:4] == ["key", "value", "timestamp_ms"],
-            callable(aiokafka.AIOKafkaProducer._partition),
+        added, drained, appended = (
+            list(inspect.signature(method).parameters)
+            for method in (MessageAccumulator.add_message, MessageAccumulator.drain_by_nodes, MessageBatch.append)
         )
+        known = {
+            "MessageAccumulator.add_message": added[1:5] == ["tp", "key", "value", "timeout"],
+            "MessageAccumulator.drain_by_nodes": "ignore_nodes" in drained,
+            "MessageBatch.append": appended[1:4] == ["key", "value", "timestamp_ms"],
+            "AIOKafkaProducer._partition": callable(aiokafka.AIOKafkaProducer._partition),
+        }
     except AttributeError as error:
-        raise _incompatible(error) from error
-    if not all(known):
-        raise _incompatible("its accumulator is not the one we know")
+        raise _incompatible("producer", error) from error
+    changed = [name for name, is_known in known.items() if not is_known]
+    if changed:
+        raise _incompatible("producer", f"{' and '.join(changed)} changed")
 
 
 def accumulator_of(producer: Any) -> Any:
@@ -545,15 +572,16 @@ def accumulator_of(producer: Any) -> Any:
         for name in ("_closed", "_exception", "_batches", "_batch_size"):
             getattr(accumulator, name)
         if not any(hasattr(accumulator, name) for name in _WAITERS):
-            raise _incompatible("its sender cannot be woken")
+            raise _incompatible("producer", f"its accumulator has no {' or '.join(_WAITERS)}")
     except AttributeError as error:
-        raise _incompatible(error) from error
+        raise _incompatible("producer", error) from error
     return accumulator
 
 
-def _incompatible(reason: object) -> IncompatibleClientError:
+def _incompatible(part: str, reason: object) -> IncompatibleClientError:
     return IncompatibleClientError(
-        f"aiokafka {aiokafka.__version__} cannot be told which partition comes next ({reason}): install aiokafka 0.14"
+        f"the {part} of aiokafka {aiokafka.__version__} is not one that this package knows ({reason}): "
+        "install aiokafka 0.14"
     )
 
 

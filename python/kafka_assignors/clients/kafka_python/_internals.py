@@ -463,26 +463,33 @@ def accumulator_of(producer: Any) -> Any:
     try:
         accumulator = producer._accumulator
         parameters = list(inspect.signature(accumulator.append).parameters)
-        found = (
-            parameters[:5] == ["tp", "timestamp_ms", "key", "value", "headers"],
-            hasattr(accumulator, "_batches") and hasattr(accumulator, "_closed"),
-            callable(accumulator._tp_lock) if hasattr(accumulator, "_tp_lock") else None in accumulator._tp_locks,
-            "abort_on_new_batch" in parameters or hasattr(accumulator, "_appends_in_progress"),
-            callable(accumulator.ready) and callable(accumulator.drain) and callable(producer._sender.wakeup),
-            callable(producer._metadata.leader_for_partition),
-            hasattr(MemoryRecordsBuilder, "_builder") and hasattr(MemoryRecordsBuilder, "_batch_size"),
-            hasattr(DefaultRecordBatchBuilder, "_batch_size"),
-        )
+        has_method = hasattr(accumulator, "_tp_lock")
+        known = {
+            "append": parameters[:5] == ["tp", "timestamp_ms", "key", "value", "headers"],
+            "_batches": hasattr(accumulator, "_batches"),
+            "_closed": hasattr(accumulator, "_closed"),
+            "_tp_lock": callable(accumulator._tp_lock) if has_method else None in accumulator._tp_locks,
+            "_appends_in_progress": "abort_on_new_batch" in parameters or hasattr(accumulator, "_appends_in_progress"),
+            "ready": callable(accumulator.ready),
+            "drain": callable(accumulator.drain),
+            "KafkaProducer._sender.wakeup": callable(producer._sender.wakeup),
+            "KafkaProducer._metadata.leader_for_partition": callable(producer._metadata.leader_for_partition),
+            "MemoryRecordsBuilder._builder": hasattr(MemoryRecordsBuilder, "_builder"),
+            "MemoryRecordsBuilder._batch_size": hasattr(MemoryRecordsBuilder, "_batch_size"),
+            "DefaultRecordBatchBuilder._batch_size": hasattr(DefaultRecordBatchBuilder, "_batch_size"),
+        }
     except (AttributeError, TypeError, ValueError) as error:
         raise _incompatible(error) from error
-    if not all(found):
-        raise _incompatible("its accumulator is not the one we know")
+    unknown = [name if "." in name else f"RecordAccumulator.{name}" for name, is_known in known.items() if not is_known]
+    if unknown:
+        raise _incompatible(f"{' and '.join(unknown)} changed or missing")
     return accumulator
 
 
 def _incompatible(reason: object) -> IncompatibleClientError:
     return IncompatibleClientError(
-        f"kafka-python {kafka.__version__} cannot be told to close a batch ({reason}): install kafka-python 3.0"
+        f"the batches of kafka-python {kafka.__version__} are not such as this package can close ({reason}): "
+        "install kafka-python 3.0"
     )
 
 

@@ -275,8 +275,8 @@ class KafkaProducer(_internals.HookedProducer):
         OptionError: `partitioner` is no such object, or the timeout no number.
         StateError: the partitioner serves another open producer.
 
-    If this version of kafka-python cannot be told to close a batch, the constructor warns: records are partitioned all
-    the same, and the ends of batches are estimated.
+    If this version of kafka-python lacks an attribute with which a batch is closed, the constructor warns: records are
+    partitioned all the same, and the ends of batches are estimated.
     """
 
     _link: _Link | BatchEstimate
