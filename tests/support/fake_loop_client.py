@@ -55,7 +55,7 @@ class FakeLoopConsumer:
             await self._arrivals.wait(None if due == float("inf") else max(0.0, due))
             # A member that left because the application did not poll joins again when the application asks for records.
             asks = self.path.asks
-            await self.side.attend_on_loop(self._arrivals, can_report=asks)
+            await self.side.attend_on_loop(self._arrivals, can_raise=asks)
             if self.side.leaves_later:
                 self.side.leaves_later = False
                 await self._leave()

@@ -212,45 +212,45 @@ class ApplicationSide:
 
     # Turns.
 
-    def attend(self, *, can_report: bool = True) -> None:
+    def attend(self, *, can_raise: bool = True) -> None:
         """Takes a turn on this thread. Does nothing within another turn.
 
         Args:
-            can_report: whether the caller hands an error to the application before anything else happens. If so, the
-                turn ends after the first error, as clients return an error before they call the listener because of it.
-                If not, the turn goes on after an error; only `max-poll-exceeded` stays in the mailbox, for a turn that
-                can report.
+            can_raise: whether the caller raises or returns an error in the application before anything else happens.
+                If so, the turn ends after the first error, as clients return an error before they call the listener
+                because of it. If not, the turn goes on after an error; only `max-poll-exceeded` stays in the mailbox,
+                for a turn that can raise it.
         """
         with self._lock:
             if self._busy or not (self.mailbox or time.monotonic() >= self._next_commit):
                 return
             self._busy = True
             try:
-                drive(self._turn(can_report=can_report), self._path, self.mailbox)
+                drive(self._turn(can_raise=can_raise), self._path, self.mailbox)
             finally:
                 self._busy = False
 
-    async def attend_on_loop(self, arrivals: Arrivals, *, can_report: bool = True) -> None:
+    async def attend_on_loop(self, arrivals: Arrivals, *, can_raise: bool = True) -> None:
         """As `attend`, in a task on the consumer's event loop. The loop goes on while a listener is awaited."""
         if self._busy:
             return
         self._busy = True
         try:
-            await drive_on_loop(self._turn(can_report=can_report), self._path, self.mailbox, arrivals)
+            await drive_on_loop(self._turn(can_raise=can_raise), self._path, self.mailbox, arrivals)
         finally:
             self._busy = False
 
-    def _turn(self, *, can_report: bool) -> Steps[None]:
+    def _turn(self, *, can_raise: bool) -> Steps[None]:
         while (item := self.mailbox.take()) is not None:
-            if item["action"] == "max-poll-exceeded" and not can_report:
+            if item["action"] == "max-poll-exceeded" and not can_raise:
                 self.mailbox.put_back(item)
                 break
-            reported = False
+            is_error = False
             try:
-                reported = yield from self._obey(item)
+                is_error = yield from self._obey(item)
             except Exception as error:
                 self._path.fail(error)
-            if reported and can_report:
+            if is_error and can_raise:
                 break
         if self.subscribed and self.commits_now():
             try:

@@ -294,7 +294,7 @@ class AiokafkaPath:
         """As `DataPath`."""
         if isinstance(error, Exception):
             logger.error("the membership of group %r failed", self.config.group_id, exc_info=error)
-            self._report(error)
+            self._raise(error)
             return
         message = printable(error.message, SENTENCE)
         code = error.error_code
@@ -307,9 +307,9 @@ class AiokafkaPath:
             return
         logger.error("group %r: %s", self.config.group_id, message)
         self._is_fatal = self._is_fatal or error.is_fatal
-        self._report(error_of(code, message, error.topic, self.config.group_id))
+        self._raise(error_of(code, message, error.topic, self.config.group_id))
 
-    def _report(self, error: Exception) -> None:
+    def _raise(self, error: Exception) -> None:
         """Raises an error in `start`, else in the waiting gets, else in the next get; a fatal error in each of them."""
         waiting, consumer = self._waits_for_assignment, self.consumer
         if waiting is not None and not waiting.done():

@@ -133,7 +133,7 @@ class GroupSlot:
         if not self._is_over:
             asks = self._path.asks
             try:
-                await self._side.attend_on_loop(self._arrivals, can_report=asks)
+                await self._side.attend_on_loop(self._arrivals, can_raise=asks)
             except Exception:
                 logger.exception("a turn of group %r failed", self.group_id)
             if asks and self._side.mailbox:

@@ -168,7 +168,7 @@ class ConfluentSide(ApplicationSide):
             self.path.is_inside = True
             if self.may_hand_out and not self.is_in_doubt:
                 self.path.go_on(self.assigned.paused)
-            self.attend(can_report=False)
+            self.attend(can_raise=False)
             self._commit_unsubscribed()
 
     def _commit_unsubscribed(self) -> None:

@@ -145,10 +145,10 @@ class KafkaPythonSide(ApplicationSide):
 
     # Turns.
 
-    def attend(self, *, can_report: bool = True) -> None:
+    def attend(self, *, can_raise: bool = True) -> None:
         """As `ApplicationSide.attend`. Then closes the consumer if its listener has called `close`."""
         try:
-            super().attend(can_report=can_report)
+            super().attend(can_raise=can_raise)
             if not self.subscribed and not self.is_busy and self.commits_now():
                 self.commits.send(self.assigned.due())
         finally:
