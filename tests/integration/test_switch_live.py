@@ -17,7 +17,7 @@ from kafka_assignors import (
 )
 from kafka_assignors.cluster import ConsumerMember, GroupSnapshot, read_snapshot
 from kafka_assignors.errors import ClusterError
-from kafka_assignors.member.user_data import unguarded
+from kafka_assignors.member.user_data import without_generation
 from kafka_assignors.planner.migrate import migrate
 from support.broker import Kafka, unique
 from support.raw_group import NONE, RawGroup
@@ -52,7 +52,7 @@ class _Switched:
         raw = opened.enter_context(_members(kafka, self.group_id, clients, assignor.name))
         leader = raw.join(metadata)
         planned, _ = assignor.plan_assignment(leader.members, self.topics, generation=leader.generation)
-        answers = raw.sync({member: unguarded(each) for member, each in planned.items()})
+        answers = raw.sync({member: without_generation(each) for member, each in planned.items()})
         assert {error for error, _ in answers.values()} == {NONE}
 
     def taken(self) -> Any:

@@ -18,7 +18,7 @@ from kafka_assignors.assignors import Assignor
 from kafka_assignors.cluster import ClassicMember, GroupSnapshot, Snapshot
 from kafka_assignors.planner.change import Change, Situation, parse_change
 from kafka_assignors.planner.findings import RULES
-from kafka_assignors.planner.observed_group import ObservedGroup, short_names
+from kafka_assignors.planner.observed_group import ObservedGroup, member_names
 from kafka_assignors.planner.plan import PlannedGroup, default_strategy, plan_change, solve
 from kafka_assignors.planner.reasons import KINDS
 from kafka_assignors.planner.strategies import STANDARD
@@ -285,7 +285,7 @@ def test_members_are_found_as_people_name_them() -> None:
     for text in (f"app-{uuid}", "app-0f3b2c1d", "app", "app-0f3"):
         assert found.find(text) == f"app-{uuid}"
     assert found.find("billing-1") == found.find("stat") == "static-1"
-    assert short_names([("x", "i"), ("y", "i"), ("z", None)]) == {"x": "x", "y": "y", "z": "z"}
+    assert member_names([("x", "i"), ("y", "i"), ("z", None)]) == {"x": "x", "y": "y", "z": "z"}
 
 
 def test_groups_that_cannot_be_planned() -> None:

@@ -14,7 +14,7 @@ from kafka_assignors.cluster.groups import GroupSnapshot, TopicSnapshot
 from kafka_assignors.cluster.live import Commits, GroupReader, brokers_in, commits_by_group, committed_in, is_moving
 from kafka_assignors.cluster.questions import PASSING, Question, Questions, named
 from kafka_assignors.cluster.snapshot import Snapshot
-from kafka_assignors.cluster.topics import NO_RECORD, Progress, address_of, known, read_offsets_at, read_topics
+from kafka_assignors.cluster.topics import NO_RECORD, Progress, broker_address, known, read_offsets_at, read_topics
 from kafka_assignors.errors import ClusterError, KafkaAssignorsError
 from kafka_assignors.lag import check_reading
 from kafka_assignors.printable import printable
@@ -271,7 +271,7 @@ class _FleetReader:
         answers = self._ask([Question(None, "FindCoordinator", (group_id,)) for group_id in groups])
         for group_id, answer in zip(groups, answers, strict=True):
             if not isinstance(answer, KafkaAssignorsError) and answer["error_code"] == 0:
-                self._of_broker[group_id] = address_of(answer)
+                self._of_broker[group_id] = broker_address(answer)
 
     def commits(self, groups: Iterable[str]) -> dict[str, dict[str, Commits]]:
         """The commits of the groups whose commits can be read, by group and topic."""

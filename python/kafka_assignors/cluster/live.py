@@ -19,7 +19,7 @@ from kafka_assignors.cluster.groups import (
 from kafka_assignors.cluster.questions import Question, Questions, RetriableError, check
 from kafka_assignors.cluster.record import record_bytes
 from kafka_assignors.cluster.snapshot import Snapshot
-from kafka_assignors.cluster.topics import Progress, address_of, brokers_of, known, read_topics
+from kafka_assignors.cluster.topics import Progress, broker_address, brokers_of, known, read_topics
 from kafka_assignors.errors import ClusterError, OptionError
 from kafka_assignors.lag import check_reading
 
@@ -143,7 +143,7 @@ def _positive(timeout: float) -> float:
 def brokers_in(questions: Questions) -> tuple[str, list[Address]]:
     """The id of the cluster, and the addresses of its brokers."""
     metadata = questions.ask("Metadata", [])
-    return metadata["cluster_id"] or "", [address_of(broker) for broker in brokers_of(metadata).values()]
+    return metadata["cluster_id"] or "", [broker_address(broker) for broker in brokers_of(metadata).values()]
 
 
 def _list(questions: Questions, brokers: list[Address]) -> list[ListedGroup]:
@@ -193,7 +193,7 @@ class GroupReader:
         found: dict[Address, list[str]] = {}
         for group_id, answer in zip(groups, answers, strict=True):
             check(answer["error_code"], f"group {group_id!r} has no coordinator", answer["error_message"])
-            found.setdefault(address_of(answer), []).append(group_id)
+            found.setdefault(broker_address(answer), []).append(group_id)
         return found
 
     def _describe(self, groups: Collection[str]) -> dict[str, GroupSnapshot]:

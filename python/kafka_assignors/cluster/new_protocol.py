@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.cluster.live import brokers_in
 from kafka_assignors.cluster.questions import Question, Questions, named
-from kafka_assignors.cluster.topics import address_of, brokers_of
+from kafka_assignors.cluster.topics import broker_address, brokers_of
 from kafka_assignors.errors import KafkaAssignorsError
 from kafka_assignors.lag import check_reading
 from kafka_assignors.printable import printable
@@ -68,7 +68,7 @@ def read_new_protocol(config: Mapping[str, Any], *, timeout: float = 30.0) -> Ne
     with Questions(config, timeout) as questions:
         brokers_in(questions)
         found = brokers_of(questions.ask("Metadata", []))
-        addresses = {node: address_of(broker) for node, broker in found.items()}
+        addresses = {node: broker_address(broker) for node, broker in found.items()}
         versions = questions.ask_all([Question(each, "ApiVersions", (_NAME, _VERSION)) for each in addresses.values()])
         heartbeat = min(each["api_keys"].get(_HEARTBEAT, (0, -1))[1] for each in versions)
         level = min(each["features"].get("group.version", 0) for each in versions)

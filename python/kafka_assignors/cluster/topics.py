@@ -24,7 +24,7 @@ __all__ = [
     "Ask",
     "Progress",
     "ReadTopic",
-    "address_of",
+    "broker_address",
     "brokers_of",
     "known",
     "progress_after",
@@ -167,7 +167,7 @@ def brokers_of(metadata: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     return {broker["node_id"]: broker for broker in metadata["brokers"]}
 
 
-def address_of(broker: Mapping[str, Any]) -> Address:
+def broker_address(broker: Mapping[str, Any]) -> Address:
     """The address of a broker in an answer."""
     return Address(broker["host"], broker["port"])
 
@@ -216,7 +216,7 @@ def _shapes(
                     sets[number] = racks.of(partition["replica_nodes"])
         shape = _Shape(topic["name"], topic["topic_id"], leaders, None if sets is None else tuple(sets))
         shapes[shape.name] = shape
-    return metadata["cluster_id"] or "", list(shapes.values()), {id: address_of(each) for id, each in nodes.items()}
+    return metadata["cluster_id"] or "", list(shapes.values()), {id: broker_address(each) for id, each in nodes.items()}
 
 
 def _offsets(

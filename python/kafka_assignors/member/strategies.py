@@ -18,7 +18,7 @@ from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.causes import Comparison
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
-from kafka_assignors.member.user_data import guarded, unguarded
+from kafka_assignors.member.user_data import with_generation, without_generation
 from kafka_assignors.own import CustomAssignor
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import parse_strategy, split_strategies
@@ -232,7 +232,7 @@ class Strategies:
             joined, partitions, generation, earlier, self._planning_seconds
         )
         written = {
-            member_id: guarded(assignment, generation) if self._guards else unguarded(assignment)
+            member_id: with_generation(assignment, generation) if self._guards else without_generation(assignment)
             for member_id, assignment in assignments.items()
         }
         with self._lock:

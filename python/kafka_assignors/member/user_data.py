@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["guarded", "unguarded"]
+__all__ = ["with_generation", "without_generation"]
 
 _NULL = struct.pack(">i", -1)
 # The length of a generation, and the generation.
 _GENERATION = struct.Struct(">ii")
 
 
-def guarded(assignment: bytes, generation: int) -> bytes:
+def with_generation(assignment: bytes, generation: int) -> bytes:
     """An assignment of ours, with the generation as user data if it has none.
 
     The sticky strategies write the generation there by themselves.
@@ -25,11 +25,12 @@ def guarded(assignment: bytes, generation: int) -> bytes:
     return assignment[: -len(_NULL)] + _GENERATION.pack(4, generation)
 
 
-def unguarded(assignment: bytes) -> bytes:
+def without_generation(assignment: bytes) -> bytes:
     """An assignment of ours without the generation: its user data is null.
 
     >>> from kafka_assignors.userdata import Assignment
-    >>> unguarded(Assignment({"t": [0]}, user_data=bytes([0, 0, 0, 7])).encode()) == Assignment({"t": [0]}).encode()
+    >>> sent = Assignment({"t": [0]}, user_data=bytes([0, 0, 0, 7])).encode()
+    >>> without_generation(sent) == Assignment({"t": [0]}).encode()
     True
     """
     # An assignment with a generation never ends so, since no generation is -1.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.cluster import GroupMember, GroupSnapshot, Snapshot, TopicSnapshot
 
-__all__ = ["MOST_PARTITIONS", "Finding", "ObservedGroup", "Partition", "check_size", "short_names"]
+__all__ = ["MOST_PARTITIONS", "Finding", "ObservedGroup", "Partition", "check_size", "member_names"]
 
 Partition = tuple[str, int]
 """Topic and partition number."""
@@ -44,10 +44,10 @@ class Finding:
     warning: bool = True
 
 
-def short_names(members: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+def member_names(members: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """Names for people, by member id: the instance id, or the id with the first part of its UUID.
 
-    >>> short_names([("app-0f3b2c1d-0000-4000-8000-000000000000", None), ("x", "billing-1")])
+    >>> member_names([("app-0f3b2c1d-0000-4000-8000-000000000000", None), ("x", "billing-1")])
     {'app-0f3b2c1d-0000-4000-8000-000000000000': 'app-0f3b2c1d', 'x': 'billing-1'}
     """
     names: dict[str, str] = {}
@@ -105,7 +105,7 @@ class ObservedGroup:
     @cached_property
     def names(self) -> dict[str, str]:
         """Names for people, by member id."""
-        return short_names((member.id, member.instance_id) for member in self.members)
+        return member_names((member.id, member.instance_id) for member in self.members)
 
     @cached_property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MEMBERS_SHOWN", "dark", "lag_by_member", "loads", "owners"]
+__all__ = ["MEMBERS_SHOWN", "dark", "lag_chart", "loads", "owners"]
 
 MEMBERS_SHOWN = 30
 """The most members in a picture; of more members, those with the most partitions are shown."""
@@ -266,7 +266,7 @@ def _paint_loads(axes: Axes, timeline: Ownership, members: Sequence[str], most: 
     axes.set_ylim(max(1, len(members)) - 0.5, -0.5)
 
 
-def lag_by_member(group_id: str, lag: LagByMember) -> Picture:
+def lag_chart(group_id: str, lag: LagByMember) -> Picture:
     """The lag of each member after one rebalance: a dot for a member, a row for a strategy."""
     ordered = sorted(lag.strategies.items(), key=lambda item: (max(item[1].values(), default=0), item[0]))
 

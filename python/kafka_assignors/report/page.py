@@ -244,7 +244,7 @@ def _group(group: GroupReport, place: int) -> _Shown:
         today(group.figures),
         group_charts.owners(group_id, timelines) if timelines else None,
         group_charts.loads(group_id, timelines) if timelines else None,
-        group_charts.lag_by_member(group_id, group.lag) if group.lag and picture else None,
+        group_charts.lag_chart(group_id, group.lag) if group.lag and picture else None,
         _members(timelines),
         _lag_rows(by_strategy, columns),
         columns,

@@ -40,7 +40,6 @@ __all__ = [
     "batch_size",
     "check_producer",
     "client_of",
-    "client_settings",
     "coordinator_closed",
     "coordinator_of",
     "count_gets_exactly",
@@ -59,6 +58,7 @@ __all__ = [
     "replace_assigning_method",
     "replace_coordinator",
     "session_timeout",
+    "settings_of_client",
     "show_group",
     "strategy_count",
     "table_of",
@@ -169,7 +169,7 @@ def loop_of(client: Any) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def client_settings(client: Any, names: Iterable[str]) -> dict[str, Any]:
+def settings_of_client(client: Any, names: Iterable[str]) -> dict[str, Any]:
     """Settings of a client. Raises an IncompatibleClientError as `_setting`."""
     return {name: _setting(client, name) for name in names}
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Failure, ListenerEvent, Partition
     from kafka_assignors.member.turn import Arrivals
 
-__all__ = ["AiokafkaPath", "SubscriptionListener", "plain"]
+__all__ = ["AiokafkaPath", "SubscriptionListener", "as_partitions"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -46,7 +46,7 @@ _Client = aiokafka.AIOKafkaConsumer
 _METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
 
 
-def plain(partitions: Iterable[Any]) -> set[Partition]:
+def as_partitions(partitions: Iterable[Any]) -> set[Partition]:
     """The client's partitions in the form of the membership: topic and number."""
     return {(each.topic, each.partition) for each in partitions}
 

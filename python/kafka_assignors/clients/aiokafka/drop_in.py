@@ -29,7 +29,7 @@ from aiokafka.util import commit_structure_validate
 from kafka_assignors.clients.aiokafka import _internals
 from kafka_assignors.clients.aiokafka.commits import Committing
 from kafka_assignors.clients.aiokafka.config import ConsumerConfig, is_ours_alone, signature
-from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath, plain
+from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath, as_partitions
 from kafka_assignors.clients.aiokafka.group_slot import GroupSlot
 from kafka_assignors.clients.aiokafka.lag_source import with_lags
 from kafka_assignors.clients.common.group_protocol import broker_expression
@@ -297,7 +297,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             super().pause(*partitions)
             return
         super().pause(*self._check(*partitions))
-        self._group_side.assigned.paused |= plain(partitions)
+        self._group_side.assigned.paused |= as_partitions(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """As the client's; also for a partition that is not read yet."""
@@ -305,7 +305,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             super().resume(*partitions)
             return
         super().resume(*(self._check(*partitions) - self._group_path.held))
-        self._group_side.assigned.paused -= plain(partitions)
+        self._group_side.assigned.paused -= as_partitions(partitions)
 
     def paused(self) -> set[TopicPartition]:
         """As the client's."""

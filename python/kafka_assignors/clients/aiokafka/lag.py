@@ -15,7 +15,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from kafka_assignors.clients.aiokafka._internals import client_settings
+from kafka_assignors.clients.aiokafka._internals import settings_of_client
 from kafka_assignors.clients.aiokafka.log_dirs import DescribeLogDirs
 from kafka_assignors.lag.reader import FIRST_OFFSET, ISOLATION_LEVELS, NEXT_OFFSET, ClusterLagSource
 
@@ -217,7 +217,7 @@ def of_client(
     Raises:
         IncompatibleClientError: this version does not show them.
     """
-    config = client_settings(client, _SETTINGS)
+    config = settings_of_client(client, _SETTINGS)
     config["client_id"] = f"{config['client_id']}-lags"
     if config["sasl_oauth_token_provider"] is not None:
         config["sasl_oauth_token_provider"] = _OnItsLoop(config["sasl_oauth_token_provider"], loop)

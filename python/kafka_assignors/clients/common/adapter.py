@@ -24,7 +24,7 @@ from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.causes import Comparison
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course, Planned, RebalanceReporter, publish
-from kafka_assignors.member.user_data import unguarded
+from kafka_assignors.member.user_data import without_generation
 from kafka_assignors.options import check_choice
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class ClientAdapter(ABC):
             )
         assignments, longer = merged(assignments, kept)
         if self._on_broker_assignor == "migrate":
-            assignments = {member_id: unguarded(each) for member_id, each in assignments.items()}
+            assignments = {member_id: without_generation(each) for member_id, each in assignments.items()}
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
         counts = {name: topic if isinstance(topic, int) else topic.partitions for name, topic in partitions.items()}
         self._reporter.compared(self._comparison.of(generation, packed.members, counts, plan))

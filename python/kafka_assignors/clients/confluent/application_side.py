@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_assignors.clients.confluent import times
-from kafka_assignors.clients.confluent.commits import checked, committed_as_the_client, plain, positions_of
+from kafka_assignors.clients.confluent.commits import as_partitions, checked, committed_as_the_client, positions_of
 from kafka_assignors.clients.confluent.data_path import LibrdkafkaPath
 from kafka_assignors.clients.confluent.errors import as_the_client
 from kafka_assignors.clients.confluent.own_client import CallbackThread, OwnClient
@@ -99,7 +99,7 @@ class ConfluentSide(ApplicationSide):
         with as_the_client():
             fetcher = self.ensure_fetcher()
         asked = checked(partitions)
-        return committed_as_the_client(asked, self.commits.committed(fetcher, plain(asked), timeout))
+        return committed_as_the_client(asked, self.commits.committed(fetcher, as_partitions(asked), timeout))
 
     # Methods that also work within the callback for statistics (`own_client.py`).
 

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     from kafka_assignors.member.commits import CommittedOffsets
 
-__all__ = ["Outcomes", "commit_failed", "committed_as_the_client", "of_message", "of_offsets", "plain", "positions_of"]
+__all__ = [
+    "Outcomes",
+    "as_partitions",
+    "commit_failed",
+    "committed_as_the_client",
+    "of_message",
+    "of_offsets",
+    "positions_of",
+]
 
 _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_EXCEPTION)
 # librdkafka's offset of a partition that is to start at its commit; explicit ones are greater.
@@ -130,7 +138,7 @@ def committed_as_the_client(partitions: list[TopicPartition], answer: CommittedO
     for partition, (offset, epoch, metadata) in answer.positions.items():
         known = OFFSET_INVALID if offset < 0 else offset
         found[partition] = _result(partition, Position(known, epoch, _text(metadata)), answer.refused.get(partition, 0))
-    return [found[each] for each in plain(partitions)]
+    return [found[each] for each in as_partitions(partitions)]
 
 
 # The arguments of the client's methods.
@@ -147,7 +155,7 @@ def checked(partitions: Any) -> list[TopicPartition]:
     return partitions
 
 
-def plain(partitions: Iterable[TopicPartition]) -> list[Partition]:
+def as_partitions(partitions: Iterable[TopicPartition]) -> list[Partition]:
     """Topics and numbers, in the same order."""
     return [(each.topic, each.partition) for each in partitions]
 

@@ -28,7 +28,14 @@ except ImportError as error:
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import times
-from kafka_assignors.clients.confluent.commits import checked, of_message, of_offsets, plain, position_of, positions_of
+from kafka_assignors.clients.confluent.commits import (
+    as_partitions,
+    checked,
+    of_message,
+    of_offsets,
+    position_of,
+    positions_of,
+)
 from kafka_assignors.clients.confluent.config import ConsumerConfig
 from kafka_assignors.clients.confluent.consumer_protocol import is_asked_for, librdkafkas
 from kafka_assignors.clients.confluent.data_path import Callbacks
@@ -197,13 +204,13 @@ class Consumer(PollingConsumer):
         # Up to 2.15 the client's own method crashes the process if the consumer is closed.
         self._check_open()
         _Native.pause(self, partitions)
-        self._group.assigned.pause(plain(partitions))
+        self._group.assigned.pause(as_partitions(partitions))
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """As the client's."""
         self._check_open()
         _Native.resume(self, partitions)
-        self._group.assigned.resume(plain(partitions))
+        self._group.assigned.resume(as_partitions(partitions))
 
     def seek(self, partition: TopicPartition) -> None:
         """As the client's; also for a partition that is not read yet."""
