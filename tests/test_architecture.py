@@ -113,6 +113,28 @@ OURS = {
     "_unplugged",
     "_was_closed",
 }
+# The classes of two modules that have one name, with the reason. Classes that only the rooms of clients have are not
+# here: the same name means the same thing for each client.
+_PLUG_IN = "public: an assignor, and the plug-in of a client that has it"
+_PARTITIONER = "public: a partitioner, and its subclass for kafka-python"
+_ERROR = "public: an error, and its subclass that is an error of the client"
+SAME_NAME = {
+    "AdaptivePartitioner": _PARTITIONER,
+    "Cluster": "public: what a partitioner reads, and what a RateSource reads",
+    "CooperativeStickyAssignor": _PLUG_IN,
+    "CustomAssignor": _PLUG_IN,
+    "DefaultPartitioner": _PARTITIONER,
+    "LagBasedAssignor": _PLUG_IN,
+    "Limits": "public: of the lag in planner.fleet, and of the figures in report.recommend",
+    "Look": "public: cluster.Look, and the answer of the RateSource's Cluster.look",
+    "OptionError": _ERROR,
+    "Partitioner": _PARTITIONER,
+    "RoundRobinPartitioner": _PARTITIONER,
+    "StickyAssignor": _PLUG_IN,
+    "StickyStreamJoinAssignor": _PLUG_IN,
+    "TopicMetadataError": _ERROR,
+    "UniformStickyPartitioner": _PARTITIONER,
+}
 
 
 @cache
@@ -162,6 +184,23 @@ def test_nobody_below_imports_the_root() -> None:
         for details in graph().get_import_details(importer=importer, imported=PACKAGE)
     ]
     assert [line for line in lines if line[1] != f"from {PACKAGE} import _core"] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """A name of `SAME_NAME` that only one module has any more fails as well."""
+    modules: dict[str, set[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, set()).add(str(path.relative_to(ROOT)))
+    rooms = tuple(f"clients/{client}/" for client in ("aiokafka", "confluent", "kafka_python"))
+    double = {
+        name: sorted(found)
+        for name, found in modules.items()
+        if len(found) > 1 and not all(each.startswith(rooms) for each in found)
+    }
+    assert {name: found for name, found in double.items() if name not in SAME_NAME} == {}, "rename one of each pair"
+    assert set(SAME_NAME) == set(double), "take the names that are unique now off SAME_NAME"
 
 
 def test_no_import_circles() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from kafka_assignors import CooperativeStickyAssignor, MemberState, StickyAssignor
-from kafka_assignors.member.causes import CAUSES, Cause, Comparison, causes_of
+from kafka_assignors.member.causes import CAUSES, Cause, PlannedGeneration, causes_of
 from kafka_assignors.member.rebalance_report import Course, RebalanceReporter
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Leader:
 
     def __init__(self, assignor: Any = STICKY) -> None:
         self._assignor = assignor
-        self._comparison = Comparison()
+        self._last_planned = PlannedGeneration()
         self._states: dict[str, MemberState] = {}
 
     def plan(
@@ -44,7 +44,7 @@ class Leader:
         for name, assignment in assignments.items():
             state = self._states.setdefault(name, MemberState())
             self._assignor.on_assignment(assignment, generation, state)
-        return self._comparison.of(generation, members, partitions, plan)
+        return self._last_planned.compare(generation, members, partitions, plan)
 
 
 def test_there_is_a_sentence_for_each_cause() -> None:
@@ -110,10 +110,10 @@ def test_topics_in_another_order_are_the_same() -> None:
     members = [[("a", None, STICKY.metadata(names, MemberState()))] for names in (["t", "u"], ["u", "t"])]
     backwards = members[0][0][2].replace(b"\0\1t\0\1u", b"\0\1u\0\1t")
     assert backwards != members[0][0][2]
-    comparison = Comparison()
+    last_planned = PlannedGeneration()
     _, plan = STICKY.plan_assignment(members[0], {"t": 1, "u": 1}, generation=1)
-    comparison.of(1, members[0], {"t": 1, "u": 1}, plan)
-    assert comparison.of(2, [("a", None, backwards)], {"t": 1, "u": 1}, plan) == set()
+    last_planned.compare(1, members[0], {"t": 1, "u": 1}, plan)
+    assert last_planned.compare(2, [("a", None, backwards)], {"t": 1, "u": 1}, plan) == set()
 
 
 def test_bytes_that_cannot_be_read_cost_nothing() -> None:
@@ -124,7 +124,7 @@ def test_bytes_that_cannot_be_read_cost_nothing() -> None:
     assert leader.plan(3, TWO, {"orders": 4}, broken="b") == set()
     _, plan = STICKY.plan_assignment([("a", b"")], {}, generation=1)
     for hostile in (b"", b"\0\0", b"\0\0\xff\xff\xff\xff", b"\0\0\x7f\xff\xff\xff" + bytes(1000)):
-        assert Comparison().of(1, [("a", hostile)], {}, plan) is None
+        assert PlannedGeneration().compare(1, [("a", hostile)], {}, plan) is None
 
 
 @pytest.mark.parametrize(

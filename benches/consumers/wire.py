@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.member.membership import Member
+from kafka_assignors.member.membership import MemberThread
 from kafka_assignors.net import Connection, Received
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Watch:
 
     def install(self) -> None:
         """Watches from now on until the end of the process."""
-        send, take = Connection.send, Member._take
+        send, take = Connection.send, MemberThread._take
 
         def watched_send(connection: Connection, frame: bytes) -> None:
             number = int.from_bytes(frame[4:6], "big")
@@ -66,11 +66,11 @@ class Watch:
                     self._replied = None
             send(connection, frame)
 
-        def watched_take(member: Member, event: Any) -> None:
+        def watched_take(member: MemberThread, event: Any) -> None:
             if isinstance(event, Received) and event.connection is self._connection and event.frame[:4] in self._asked:
                 self._asked.discard(event.frame[:4])
                 self._replied = time.time()
             take(member, event)
 
         Connection.send = watched_send  # type: ignore[method-assign, assignment]
-        Member._take = watched_take  # type: ignore[method-assign, assignment]
+        MemberThread._take = watched_take  # type: ignore[method-assign, assignment]

@@ -22,7 +22,7 @@ from race.measure import Timed, answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kafka_assignors.embedded.server import Connection
+    from kafka_assignors.embedded.server import ClientConnection
     from race.measure import Loaded
 
 __all__ = ["CONSUMER", "Leader"]
@@ -54,7 +54,7 @@ class Leader:
     def __init__(self, point: Loaded) -> None:
         self._point = point
         self._spans: queue.SimpleQueue[Timed] = queue.SimpleQueue()
-        self._joining: Connection | None = None
+        self._joining: ClientConnection | None = None
         self._start = self._start_cpu = self._served = 0
         self._members = b"".join(
             _string(member) + _string(None) + struct.pack(">i", len(metadata)) + metadata
@@ -92,7 +92,7 @@ class Leader:
 
     # ---- in the broker's thread ----
 
-    def _handle(self, connection: Connection, frame: bytes, close_instead: bool) -> None:
+    def _handle(self, connection: ClientConnection, frame: bytes, close_instead: bool) -> None:
         arrived = time.perf_counter_ns()
         key, version, correlation = struct.unpack_from(">hhi", frame)
         if version >= _FLEXIBLE.get(key, version + 1):
@@ -114,7 +114,7 @@ class Leader:
             if key == _METADATA:
                 self._served += time.perf_counter_ns() - arrived
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: ClientConnection) -> None:
         self._broker_send(connection)
         if connection is self._joining and not connection.sending:
             self._joining = None

@@ -16,7 +16,7 @@ from support.partitioning import ask
 
 
 def of_confluent() -> Any:
-    cluster = topic_metadata.Cluster()
+    cluster = topic_metadata.KnownTopics()
     cluster.put("t", dict.fromkeys(range(4), 1))
     return cluster
 

@@ -20,7 +20,7 @@ from support.threads import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafka_assignors.member.membership import Member
+    from kafka_assignors.member.membership import MemberThread
 
 SESSION_MS = 4000
 BOTH_WAYS = ("sticky", "cooperative-sticky")
@@ -43,7 +43,7 @@ def records_of(consumer: Observed, method: str) -> list[Any]:
     return [message for message in found if message.error() is None]
 
 
-def silent_member(consumer: Observed, monkeypatch: pytest.MonkeyPatch) -> Member:
+def silent_member(consumer: Observed, monkeypatch: pytest.MonkeyPatch) -> MemberThread:
     """The consumer's member, whose requests are lost from now on. Those that were in flight have their answers."""
     silence(consumer, monkeypatch)
     member = member_of(consumer)

@@ -8,7 +8,7 @@ import operator
 import random
 
 from kafka_assignors.report.model import (
-    Failure,
+    FailedReplay,
     GroupFigures,
     GroupReport,
     LagByMember,
@@ -105,7 +105,7 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         moved_recommended=45_678,
         recommendations=tally(each.recommendation for each in worst) | {"keep": 1_000, "none": 2},
         worst=worst,
-        failures=[Failure(name, name, "range, sticky", f"seq 3: {name}") for name in names],
+        failures=[FailedReplay(name, name, "range, sticky", f"seq 3: {name}") for name in names],
         failed_groups=400,
         observed_groups=1_000,
         notes=[f"A note on {names[-1]}."],

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     import pytest
 
     from kafka_assignors.clients.confluent import Consumer
-    from kafka_assignors.member.membership import Member
+    from kafka_assignors.member.membership import MemberThread
 
 
-def member_of(consumer: Consumer) -> Member:
+def member_of(consumer: Consumer) -> MemberThread:
     """The membership of a consumer that has subscribed."""
     member = consumer._group.member
     assert member is not None
@@ -30,7 +30,7 @@ def silence(consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
     silence_member(member_of(consumer), monkeypatch)
 
 
-def silence_member(member: Member | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def silence_member(member: MemberThread | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `silence`."""
     assert member is not None
     send = Connection.send

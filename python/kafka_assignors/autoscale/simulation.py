@@ -133,7 +133,7 @@ def replay(
     Raises:
         OptionError: the history has more than `MOST_CELLS` steps times partitions.
     """
-    run = _Run(load, policy, assignor, static, timing or Timing())
+    run = _Simulation(load, policy, assignor, static, timing or Timing())
     try:
         return run.through()
     except GroupError as error:
@@ -144,7 +144,7 @@ def _membership(static: bool) -> str:
     return "static" if static else "dynamic"
 
 
-class _Run:
+class _Simulation:
     def __init__(self, load: Workload, policy: Policy, assignor: Assignor, static: bool, timing: Timing) -> None:
         self._load = load
         self._policy = policy

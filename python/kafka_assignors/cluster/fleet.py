@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kafka_assignors.cluster.ages import STEPS_S, Ages
 from kafka_assignors.cluster.groups import GroupSnapshot, TopicSnapshot
-from kafka_assignors.cluster.live import Commits, GroupReader, brokers_in, commits_by_group, committed_in, is_moving
+from kafka_assignors.cluster.live import (
+    GroupReader,
+    TopicCommits,
+    brokers_in,
+    commits_by_group,
+    committed_in,
+    is_moving,
+)
 from kafka_assignors.cluster.questions import PASSING, Question, Questions, named
 from kafka_assignors.cluster.snapshot import Snapshot
 from kafka_assignors.cluster.topics import NO_RECORD, Progress, broker_address, known, read_offsets_at, read_topics
@@ -273,9 +280,9 @@ class _FleetReader:
             if not isinstance(answer, KafkaAssignorsError) and answer["error_code"] == 0:
                 self._of_broker[group_id] = broker_address(answer)
 
-    def commits(self, groups: Iterable[str]) -> dict[str, dict[str, Commits]]:
+    def commits(self, groups: Iterable[str]) -> dict[str, dict[str, TopicCommits]]:
         """The commits of the groups whose commits can be read, by group and topic."""
-        found: dict[str, dict[str, Commits]] = {}
+        found: dict[str, dict[str, TopicCommits]] = {}
         total = len(self._of_broker)
         until = time.monotonic() + self._settle
         rest = list(groups)
@@ -296,7 +303,7 @@ class _FleetReader:
         return found
 
     def _take_commits(
-        self, asked: Sequence[str], answer: Any, found: dict[str, dict[str, Commits]], passing: dict[str, int]
+        self, asked: Sequence[str], answer: Any, found: dict[str, dict[str, TopicCommits]], passing: dict[str, int]
     ) -> None:
         if isinstance(answer, KafkaAssignorsError):
             for group_id in asked:

@@ -325,13 +325,13 @@ class GroupReader:
             for group_id, group in groups.items()
         }
 
-    def commits(self, groups: list[str]) -> dict[str, dict[str, Commits]]:
+    def commits(self, groups: list[str]) -> dict[str, dict[str, TopicCommits]]:
         """The commits of the groups, by group and topic."""
         of_broker = self._coordinators(groups)
         questions = self._questions.offset_fetches(
             {group_id: address for address, names in of_broker.items() for group_id in names}
         )
-        found: dict[str, dict[str, Commits]] = {}
+        found: dict[str, dict[str, TopicCommits]] = {}
         for batch in _cut(questions, _DESCRIBED_AT_ONCE):
             for question, answer in zip(batch, self._questions.ask_all(batch), strict=True):
                 asked = [group_id for group_id, _ in question.fields[0]]
@@ -361,7 +361,7 @@ class GroupReader:
         return int(value) if value is not None and value.isdigit() else None
 
 
-def commits_by_group(asked: Sequence[str], answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[str, Commits]]]:
+def commits_by_group(asked: Sequence[str], answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[str, TopicCommits]]]:
     """An answer to OffsetFetch: by group the error code, and the commits by topic.
 
     Args:
@@ -376,19 +376,19 @@ def commits_by_group(asked: Sequence[str], answer: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _commits(answer: Mapping[str, Any]) -> dict[str, Commits]:
-    found: dict[str, Commits] = {}
+def _commits(answer: Mapping[str, Any]) -> dict[str, TopicCommits]:
+    found: dict[str, TopicCommits] = {}
     for row in answer["partitions"]:
         if row["error_code"] == 0 and row["committed_offset"] >= 0:
             if row["topic"] not in found:
-                found[row["topic"]] = Commits(array("i"), array("q"))
+                found[row["topic"]] = TopicCommits(array("i"), array("q"))
             found[row["topic"]].numbers.append(row["partition_index"])
             found[row["topic"]].offsets.append(row["committed_offset"])
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Commits:
+class TopicCommits:
     """The commits of a group for a topic: partition numbers, and the offset of each."""
 
     numbers: array[int]
@@ -396,7 +396,7 @@ class Commits:
 
 
 def committed_in(
-    commits: Mapping[str, Commits], topics: Mapping[str, TopicSnapshot]
+    commits: Mapping[str, TopicCommits], topics: Mapping[str, TopicSnapshot]
 ) -> dict[str, tuple[int | None, ...]]:
     """The commits of the partitions that exist, by topic."""
     found = {}

@@ -53,7 +53,7 @@ class Fault:
 
 
 @dataclass(eq=False)
-class Connection:
+class ClientConnection:
     """One client's connection. Requests are served one at a time, so answers go out in the order of the requests."""
 
     number: int
@@ -73,10 +73,10 @@ class Server:
 
     def __init__(self, broker: _core.EmbeddedBroker, host: str, port: int) -> None:
         self._broker = broker
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ClientConnection] = {}
         self._numbers = itertools.count(1)
-        self._ready: deque[Connection] = deque()
-        self._delayed: list[tuple[float, int, Connection, bytes, bool]] = []
+        self._ready: deque[ClientConnection] = deque()
+        self._delayed: list[tuple[float, int, ClientConnection, bytes, bool]] = []
         self._faults: dict[int, deque[Fault]] = {}
         self._closing = False
         self._accept_again: float | None = None
@@ -124,7 +124,7 @@ class Server:
         try:
             while not self._closing:
                 for key, events in self._selector.select(self._patience()):
-                    if isinstance(key.data, Connection):
+                    if isinstance(key.data, ClientConnection):
                         self._serve(key.data, events)
                     else:
                         key.data()
@@ -183,11 +183,11 @@ class Server:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(next(self._numbers), accepted)
+            connection = ClientConnection(next(self._numbers), accepted)
             self._connections[connection.number] = connection
             self._selector.register(accepted, connection.events, connection)
 
-    def _serve(self, connection: Connection, events: int) -> None:
+    def _serve(self, connection: ClientConnection, events: int) -> None:
         if events & selectors.EVENT_WRITE and connection.open:
             self._send(connection)
         if events & selectors.EVENT_READ and connection.open:
@@ -232,7 +232,7 @@ class Server:
             else:
                 self._handle(connection, frame, True)
 
-    def _next_frame(self, connection: Connection) -> bytes | None:
+    def _next_frame(self, connection: ClientConnection) -> bytes | None:
         received = connection.received
         if len(received) < _LENGTH.size:
             return None
@@ -263,7 +263,7 @@ class Server:
                 queue.popleft()
             return fault
 
-    def _handle(self, connection: Connection, frame: bytes, close_instead: bool) -> None:
+    def _handle(self, connection: ClientConnection, frame: bytes, close_instead: bool) -> None:
         connection.busy = False
         connection.close_instead = close_instead
         try:
@@ -288,7 +288,7 @@ class Server:
             connection.sending = memoryview(frame)
             self._send(connection)
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: ClientConnection) -> None:
         try:
             while connection.sending:
                 sent = connection.socket.send(connection.sending)
@@ -304,7 +304,7 @@ class Server:
         if connection.received:
             self._ready.append(connection)
 
-    def _watch(self, connection: Connection) -> None:
+    def _watch(self, connection: ClientConnection) -> None:
         """Updates the selector. A connection with unanswered requests is not read beyond a limit."""
         if not connection.open:
             return
@@ -320,7 +320,7 @@ class Server:
             self._selector.modify(connection.socket, events, connection)
         connection.events = events
 
-    def _hang_up(self, connection: Connection, reason: str | None) -> None:
+    def _hang_up(self, connection: ClientConnection, reason: str | None) -> None:
         if not connection.open:
             return
         if reason is not None:

@@ -11,7 +11,7 @@ from kafka_assignors.lag.reader import ClusterLagSource, Deadline, Partition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kafka_assignors.lag.values import Offsets
+    from kafka_assignors.lag.values import KnownOffsets
 
 __all__ = ["ConfluentLagSource"]
 
@@ -54,9 +54,9 @@ class ConfluentLagSource(ClusterLagSource):
         self._errors = (confluent_kafka.KafkaException, TimeoutError)
 
     @contextlib.contextmanager
-    def _connect(self, deadline: Deadline) -> Iterator[_Admin]:
+    def _connect(self, deadline: Deadline) -> Iterator[_ConfluentAdmin]:
         isolation = getattr(self._kafka.IsolationLevel, self._isolation_level.upper())
-        reader = _Admin(self._kafka, self._kafka.admin.AdminClient(self._config), isolation, deadline)
+        reader = _ConfluentAdmin(self._kafka, self._kafka.admin.AdminClient(self._config), isolation, deadline)
         try:
             yield reader
         finally:
@@ -77,7 +77,7 @@ class ConfluentLagSource(ClusterLagSource):
         }
 
 
-class _Admin:
+class _ConfluentAdmin:
     """An `OffsetReader`."""
 
     def __init__(self, kafka: Any, admin: Any, isolation: Any, deadline: Deadline) -> None:
@@ -101,7 +101,7 @@ class _Admin:
         known = self._admin.list_topics(timeout=self._deadline.left).topics
         return {topic: len(known[topic].partitions) for topic in topics if topic in known}
 
-    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> KnownOffsets:
         asked = [self._kafka.TopicPartition(*each) for each in partitions]
         group = self._kafka.ConsumerGroupTopicPartitions(group_id, asked)
         answers = self._admin.list_consumer_group_offsets([group], request_timeout=self._deadline.left)
@@ -112,13 +112,13 @@ class _Admin:
             found[each.topic, each.partition] = each.offset
         return found
 
-    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def next_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(partitions, self._kafka.admin.OffsetSpec.latest())
 
-    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def first_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(partitions, self._kafka.admin.OffsetSpec.earliest())
 
-    def _offsets(self, partitions: Sequence[Partition], spec: Any) -> Offsets:
+    def _offsets(self, partitions: Sequence[Partition], spec: Any) -> KnownOffsets:
         asked = {self._kafka.TopicPartition(*each): spec for each in partitions}
         answers = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=self._deadline.left)
         return {

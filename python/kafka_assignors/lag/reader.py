@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kafka_assignors.errors import LagError, OptionError
-from kafka_assignors.lag.values import Offsets, lags_of
+from kafka_assignors.lag.values import KnownOffsets, lags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ class Look:
 
     at: float
     counts: Mapping[str, int]
-    ends: Offsets
+    ends: KnownOffsets
     sizes: Mapping[Partition, float] | None = None
     refusal: str | None = None
 
@@ -112,15 +112,15 @@ class OffsetReader(Protocol):
         """The partition counts of the topics that exist. Each call asks the cluster for its metadata."""
         ...
 
-    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> KnownOffsets:
         """The commits of the group; a partition without one is left out, or has a negative offset."""
         ...
 
-    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def next_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         """The offsets that the next records of the partitions will get."""
         ...
 
-    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def first_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         """The offsets of the first records that are still there."""
         ...
 
@@ -255,7 +255,7 @@ class ClusterLagSource(ABC):
         partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
         committed = self._in_batches(lambda some: reader.committed(group_id, some), partitions, deadline, what)
         end = self._in_batches(reader.next_offsets, partitions, deadline, what)
-        begin: Offsets = {}
+        begin: KnownOffsets = {}
         # With "latest" a group without a commit starts at the end, so that no lag depends on the first offset.
         if self._reset.lower() != "latest":
             uncommitted = [each for each in partitions if each not in committed]
@@ -264,7 +264,7 @@ class ClusterLagSource(ABC):
 
     def _in_batches(
         self,
-        question: Callable[[Sequence[Partition]], Offsets],
+        question: Callable[[Sequence[Partition]], KnownOffsets],
         partitions: Sequence[Partition],
         deadline: Deadline,
         what: str,

@@ -9,12 +9,12 @@ from typing import TypeAlias
 from kafka_assignors.errors import GroupError, GroupTypeError, LagError
 from kafka_assignors.group import Plan
 
-__all__ = ["Lags", "Offsets", "lag_by_member", "lags_of", "partition_lag"]
+__all__ = ["KnownOffsets", "Lags", "lag_by_member", "lags_of", "partition_lag"]
 
 Lags: TypeAlias = Mapping[str, Sequence[int]]
 """Topic to the lag of each partition, by number."""
 
-Offsets: TypeAlias = Mapping[tuple[str, int], int]
+KnownOffsets: TypeAlias = Mapping[tuple[str, int], int]
 """Topic and partition number to an offset; unknown ones are left out."""
 
 
@@ -93,7 +93,7 @@ def lag_by_member(plan: Mapping[str, Mapping[str, Iterable[int]]], lags: Lags) -
 
 
 def lags_of(
-    counts: Mapping[str, int], *, begin: Offsets, end: Offsets, committed: Offsets, reset: str
+    counts: Mapping[str, int], *, begin: KnownOffsets, end: KnownOffsets, committed: KnownOffsets, reset: str
 ) -> dict[str, list[int]]:
     """The lags of whole topics, from the offsets of a cluster. O(partitions).
 

@@ -19,7 +19,7 @@ from kafka_assignors.member.assigned_partitions import AssignedPartitions
 from kafka_assignors.member.broker_planned import BrokerPlanned
 from kafka_assignors.member.commits import Commits
 from kafka_assignors.member.data_path import Failure, Position
-from kafka_assignors.member.membership import Mailbox, Member
+from kafka_assignors.member.membership import Mailbox, MemberThread
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course
 from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.member.turn import Call, Wait, WaitForThread, drive, drive_on_loop
@@ -80,8 +80,8 @@ class ApplicationSide:
             )
         self.mailbox = Mailbox()
         self.commits = Commits(path, self.assigned, config)
-        self.member: Member | None = None
-        self.fetcher: Member | None = None
+        self.member: MemberThread | None = None
+        self.fetcher: MemberThread | None = None
         self.holds_back = False
         self.has_left = False
         self.leaves_later = False
@@ -199,7 +199,7 @@ class ApplicationSide:
             # The member's thread may have called `wake` before `self.member` was set; that call had no effect.
             self._wake()
 
-    def ensure_fetcher(self) -> Member:
+    def ensure_fetcher(self) -> MemberThread:
         """The member for requests that need no subscription: committed offsets, and commits outside of a group.
 
         Raises:
@@ -207,7 +207,7 @@ class ApplicationSide:
         """
         with self._starting:
             if self.fetcher is None:
-                self.fetcher = Member(self._config, self.strategies, self.mailbox, self._wake)
+                self.fetcher = MemberThread(self._config, self.strategies, self.mailbox, self._wake)
             return self.fetcher
 
     # Turns.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kafka_assignors.assignors import JoinedMember
     from kafka_assignors.group import Plan
 
-__all__ = ["CAUSES", "Cause", "Comparison", "causes_of"]
+__all__ = ["CAUSES", "Cause", "PlannedGeneration", "causes_of"]
 
 Cause: TypeAlias = Literal[
     "member-joined",
@@ -71,7 +71,7 @@ def causes_of(trigger: str, compared: Iterable[Cause] | None) -> tuple[Cause, ..
     return tuple(sorted(found, key=tuple(CAUSES).index))
 
 
-class Comparison:
+class PlannedGeneration:
     """What a leader remembers of the generation that it planned last. Not thread-safe."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Comparison:
         self._counts: Mapping[str, int] = {}
         self._withheld = False
 
-    def of(
+    def compare(
         self, generation: int | None, members: Sequence[JoinedMember], counts: Mapping[str, int], plan: Plan
     ) -> set[Cause] | None:
         """The differences from the generation before. Remembers this generation for the next call.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_assignors.member.assigned_partitions import AssignedPartitions
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.data_path import DataPath
-    from kafka_assignors.member.membership import Answered, Member
+    from kafka_assignors.member.membership import Answered, MemberThread
 
 __all__ = ["Commits", "CommittedOffsets"]
 
@@ -50,7 +50,7 @@ class Commits:
         self._path = path
         self._assigned = assigned
         self._config = config
-        self.member: Member | None = None
+        self.member: MemberThread | None = None
         self._asked: dict[int, tuple[dict[Partition, Position], Any]] = {}
         self._wanted: dict[int, set[Partition]] = {}
 
@@ -122,7 +122,7 @@ class Commits:
     # Committed offsets.
 
     def committed(
-        self, member: Member, partitions: Iterable[Partition], timeout: float | None
+        self, member: MemberThread, partitions: Iterable[Partition], timeout: float | None
     ) -> CommittedOffsets | None:
         """The group's committed offsets, asked for and waited for on this thread.
 
@@ -139,7 +139,7 @@ class Commits:
         return _committed(reply.wait(patience + times.REPLY_GRACE))
 
     async def committed_on_loop(
-        self, member: Member, partitions: Iterable[Partition], timeout: float | None
+        self, member: MemberThread, partitions: Iterable[Partition], timeout: float | None
     ) -> CommittedOffsets | None:
         """As `committed`, without blocking the loop."""
         reply, patience = LoopReply(), _patience(timeout)

@@ -23,8 +23,8 @@ class Copied(Protocol):
     """A consumer that a fork has copied."""
 
     def _disown(self, refuse: Callable[..., Any]) -> None:
-        """In the child: abandons the member (`Member.abandon`), and puts `refuse` in the place of every method but
-        `close`. A client whose destructor waits for its threads keeps the object for ever."""
+        """In the child: abandons the member (`MemberThread.abandon`), and puts `refuse` in the place of every method
+        but `close`. A client whose destructor waits for its threads keeps the object for ever."""
 
 
 _watched: weakref.WeakSet[Copied] = weakref.WeakSet()

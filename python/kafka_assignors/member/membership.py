@@ -1,7 +1,7 @@
 """The membership of a consumer, on a thread of its own. The core decides; this thread owns the sockets and the clock.
 
     application's thread                        membership's thread
-        Member.commit(...) ──── event ────►  core ──── actions ────► sockets
+        MemberThread.commit() ─ event ────►  core ──── actions ────► sockets
         mailbox.take()     ◄─────────────────────────── actions
         Reply.wait()       ◄─────────────────────────── answers
 
@@ -24,7 +24,7 @@ from kafka_assignors.errors import KafkaAssignorsError, SecurityError
 from kafka_assignors.member import times
 from kafka_assignors.member.neighbours import Neighbours
 from kafka_assignors.member.strategies import Strategies
-from kafka_assignors.member.subscription import Subscription
+from kafka_assignors.member.subscription import SubscribedTopics
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
 from kafka_assignors.printable import SENTENCE, printable
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.subscription import Filter
 
-__all__ = ["Answered", "Mailbox", "Member", "Reply"]
+__all__ = ["Answered", "Mailbox", "MemberThread", "Reply"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -98,7 +98,7 @@ class Reply:
         return self._value
 
 
-class Member:
+class MemberThread:
     """A member of a group, on a thread of its own from construction until it has left.
 
     Its methods may be called from any thread; none waits for a broker.
@@ -136,7 +136,7 @@ class Member:
         self._actions: deque[Any] = deque()
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
-        self._subscription = Subscription()
+        self._subscription = SubscribedTopics()
         self._ids = itertools.count(1)
         self._replies: dict[int, Answered] = {}
         # From the core, after each event: whether the partitions are lost, and when the session ends.

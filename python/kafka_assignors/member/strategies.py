@@ -15,7 +15,7 @@ from kafka_assignors.assignors import (
 )
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
-from kafka_assignors.member.causes import Comparison
+from kafka_assignors.member.causes import PlannedGeneration
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
 from kafka_assignors.member.user_data import with_generation, without_generation
@@ -116,7 +116,7 @@ class Strategies:
         self._on_rebalance = on_rebalance
         self._planning_seconds = planning_seconds
         self._reporter = RebalanceReporter(group_id)
-        self._comparison = Comparison()
+        self._last_planned = PlannedGeneration()
         # The generation of the reporter's plan.
         self._planned_generation: int | None = None
         self._guards = guards
@@ -238,7 +238,7 @@ class Strategies:
         with self._lock:
             self._handed_out.planned(generation, plan)
             counts = {name: count for name, (count, _) in topics.items()}
-            self._reporter.compared(self._comparison.of(generation, joined, counts, plan))
+            self._reporter.compared(self._last_planned.compare(generation, joined, counts, plan))
             self._written = frozenset(written.values())
             seconds = time.perf_counter() - started
             session = None if self._planning_seconds is None else self._planning_seconds / PLANNING_SHARE

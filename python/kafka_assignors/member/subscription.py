@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Filter", "Subscription"]
+__all__ = ["Filter", "SubscribedTopics"]
 
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 
@@ -20,7 +20,7 @@ class Filter(Protocol):
         """For each name, whether it matches."""
 
 
-class Subscription:
+class SubscribedTopics:
     """The topics that one consumer subscribes to, and errors for those that do not exist.
 
     A missing name, or an expression without a topic, gets one error, and no further error until a topic has appeared.

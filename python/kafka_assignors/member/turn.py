@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from kafka_assignors.member.data_path import DataPath, ListenerEvent, Partition
-    from kafka_assignors.member.membership import Mailbox, Member
+    from kafka_assignors.member.membership import Mailbox, MemberThread
 
 __all__ = ["Arrivals", "Call", "LoopReply", "Steps", "Wait", "WaitForThread", "drive", "drive_on_loop"]
 
@@ -41,7 +41,7 @@ class Wait:
 class WaitForThread:
     """Waits for the end of a member's thread."""
 
-    member: Member
+    member: MemberThread
     seconds: float
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from kafka_assignors.errors import OptionError
-from kafka_assignors.net.settings import Settings
+from kafka_assignors.net.settings import TypedSettings
 from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class ClientConfig:
             OptionError: a value out of range, no broker, or a setting of TLS or SASL that cannot be honoured. The
                 message has the setting and a remedy, and never the value of a secret.
         """
-        settings = Settings(config)
+        settings = TypedSettings(config)
         _refuse(settings)
         protocol = settings.choice("security.protocol", _PROTOCOLS, "plaintext")
         backoff = settings.milliseconds("reconnect.backoff.ms", 0, 3_600_000, 100)
@@ -306,7 +306,7 @@ class ClientConfig:
         )
 
 
-def _refuse(settings: Settings) -> None:
+def _refuse(settings: TypedSettings) -> None:
     for name in settings:
         if name in _REFUSED:
             harmless, remedy = _REFUSED[name]
@@ -324,7 +324,7 @@ def _refuse(settings: Settings) -> None:
             raise OptionError(f"{name} is not known, and settings of TLS and SASL are never ignored; remove it")
 
 
-def _bootstrap(settings: Settings, protocol: str) -> tuple[Address, ...]:
+def _bootstrap(settings: TypedSettings, protocol: str) -> tuple[Address, ...]:
     name = settings.latest("metadata.broker.list", "bootstrap.servers")
     text = settings.text(name) or ""
     addresses = []
@@ -338,7 +338,7 @@ def _bootstrap(settings: Settings, protocol: str) -> tuple[Address, ...]:
     return tuple(dict.fromkeys(addresses))
 
 
-def _tls(settings: Settings) -> TlsConfig:
+def _tls(settings: TypedSettings) -> TlsConfig:
     verify = settings.boolean("enable.ssl.certificate.verification", default=True)
     identification = settings.choice("ssl.endpoint.identification.algorithm", ("none", "https"), "https")
     tls = TlsConfig(
@@ -367,7 +367,7 @@ def _tls(settings: Settings) -> TlsConfig:
     return tls
 
 
-def _sasl(settings: Settings) -> SaslConfig:
+def _sasl(settings: TypedSettings) -> SaslConfig:
     name = settings.latest("sasl.mechanism", "sasl.mechanisms")
     given = (settings.text(name) or "GSSAPI").upper()
     mechanism = next((each for each in _MECHANISMS if each == given), None)

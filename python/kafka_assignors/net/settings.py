@@ -9,12 +9,12 @@ from kafka_assignors.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Settings"]
+__all__ = ["TypedSettings"]
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
-class Settings:
+class TypedSettings:
     """A view of a configuration that reads each setting as its type, with librdkafka's spellings and ranges.
 
     An empty text counts as not given, as in librdkafka. Values are quoted in errors only by the methods for numbers,

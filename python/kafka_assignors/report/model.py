@@ -15,7 +15,7 @@ __all__ = [
     "FORMAT",
     "KEEP",
     "OBSERVED",
-    "Failure",
+    "FailedReplay",
     "GroupFigures",
     "GroupReport",
     "LagByMember",
@@ -259,7 +259,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedReplay:
     """A group that a strategy could not be replayed for, and why."""
 
     cluster: str
@@ -310,7 +310,7 @@ class Report:
     recommendations: Mapping[str, int]
     worst: Sequence[GroupReport]
     changes: Sequence[GroupReport] = ()
-    failures: Sequence[Failure] = ()
+    failures: Sequence[FailedReplay] = ()
     failed_groups: int = 0
     observed_groups: int = 0
     notes: Sequence[str] = ()

@@ -40,8 +40,8 @@ __all__ = [
     "FleetOptions",
     "MembershipEvent",
     "Observed",
-    "Offsets",
     "SynthGroup",
+    "SynthOffsets",
     "TopicHistory",
     "pool_size",
 ]
@@ -139,7 +139,7 @@ class Observed(NamedTuple):
     partitions: list[int]
 
 
-class Offsets(NamedTuple):
+class SynthOffsets(NamedTuple):
     """The offsets of all partitions of a topic at one time, by number; -1 stands for no commit."""
 
     ts: int
@@ -445,7 +445,7 @@ class SynthGroup:
 
     # ---- offsets ----------------------------------------------------------------------------------------------------
 
-    def offsets(self) -> Iterator[Offsets]:
+    def offsets(self) -> Iterator[SynthOffsets]:
         """The snapshots of offsets of its topics. Lags are skewed: a few partitions have most of them."""
         options = self.options
         random = options.random(_OFFSETS, self.number)
@@ -465,7 +465,7 @@ class SynthGroup:
                 begin = np.maximum(0, end - (topic.rates[:count] * 3 * 86_400).astype(np.int64))
                 seconds_behind = behind * weights[topic.name][:count] * random.lognormal(0.0, 0.4, count)
                 committed = np.maximum(begin, end - (topic.rates[:count] * seconds_behind).astype(np.int64))
-                yield Offsets(ts, topic.name, begin, end, np.where(never[topic.name][:count], -1, committed))
+                yield SynthOffsets(ts, topic.name, begin, end, np.where(never[topic.name][:count], -1, committed))
 
     # ---- assignments ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_assignors.errors import OptionError, TableError
 from kafka_assignors.report.model import (
     OBSERVED,
-    Failure,
+    FailedReplay,
     GroupReport,
     Period,
     Quantiles,
@@ -336,7 +336,7 @@ def _percentiles(rows: DataFrame) -> dict[tuple[str, str], tuple[float, float]]:
     return {(row["strategy"], row["figure"]): tuple(row["points"]) for row in found}
 
 
-def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
+def _failures(rows: DataFrame) -> tuple[list[FailedReplay], int]:
     """The first error of each group; groups that could not be replayed at all come first."""
     import pyspark.sql.functions as f
 
@@ -351,7 +351,7 @@ def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
     count = wrong.agg(f.count_distinct(f.struct(*_KEYS))).first()
     shown = wrong.orderBy(f.desc("fatal"), *_KEYS, "error").limit(_FAILURES).collect()
     failures = [
-        Failure(row["cluster"] or "", row["group_id"] or "", ", ".join(row["strategies"]), row["error"])
+        FailedReplay(row["cluster"] or "", row["group_id"] or "", ", ".join(row["strategies"]), row["error"])
         for row in shown
     ]
     return failures, 0 if count is None else count[0]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
 
     from kafka_assignors.lag.reader import Deadline, Partition
-    from kafka_assignors.lag.values import Offsets
+    from kafka_assignors.lag.values import KnownOffsets
 
 __all__ = ["AdminLagSource", "of_client"]
 
@@ -105,13 +105,13 @@ class _Client:
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
         return self._run(self._read_counts(topics))
 
-    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._run(self._read_committed(group_id, partitions))
 
-    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def next_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._run(self._read_offsets(partitions, NEXT_OFFSET))
 
-    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def first_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._run(self._read_offsets(partitions, FIRST_OFFSET))
 
     def log_bytes(self, topics: Mapping[str, int]) -> dict[Partition, int]:

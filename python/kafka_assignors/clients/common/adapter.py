@@ -21,7 +21,7 @@ from kafka_assignors.clients.common.codec import encode_assignment
 from kafka_assignors.clients.common.unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
-from kafka_assignors.member.causes import Comparison
+from kafka_assignors.member.causes import PlannedGeneration
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course, Planned, RebalanceReporter, publish
 from kafka_assignors.member.user_data import without_generation
@@ -165,7 +165,7 @@ class ClientAdapter(ABC):
         self._on_rebalance = on_rebalance
         self._last_report: RebalanceReport | None = None
         self._reporter = RebalanceReporter()
-        self._comparison = Comparison()
+        self._last_planned = PlannedGeneration()
         # The rebalance that is under way, and the membership and the topics with which the member last joined.
         self._course: Course | None = None
         self._asked_as: Membership | None = None
@@ -254,7 +254,7 @@ class ClientAdapter(ABC):
             assignments = {member_id: without_generation(each) for member_id, each in assignments.items()}
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
         counts = {name: topic if isinstance(topic, int) else topic.partitions for name, topic in partitions.items()}
-        self._reporter.compared(self._comparison.of(generation, packed.members, counts, plan))
+        self._reporter.compared(self._last_planned.compare(generation, packed.members, counts, plan))
         seconds = time.perf_counter() - started
         self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, self._session_seconds())
         return assignments
@@ -369,7 +369,7 @@ class ClientAdapter(ABC):
             # The previous consumer is closed. Its claims must not count for the new one.
             self._state.forget()
             self._handed_out.forget()
-            self._reporter, self._comparison = RebalanceReporter(), Comparison()
+            self._reporter, self._last_planned = RebalanceReporter(), PlannedGeneration()
             self._course, self._asked_as, self._subscribed = None, None, None
         self._coordinator = weakref.ref(coordinator)
 

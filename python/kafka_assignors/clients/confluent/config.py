@@ -22,7 +22,7 @@ from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import ON_BROKER_ASSIGNOR, MemberConfig
 from kafka_assignors.net.config import ClientConfig
 from kafka_assignors.net.oauth import with_issuer
-from kafka_assignors.net.settings import Settings
+from kafka_assignors.net.settings import TypedSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -189,7 +189,7 @@ class ConsumerConfig(MemberConfig):
             OptionError: a setting that cannot be honoured; the message has a remedy.
         """
         defaults = config.get("default.topic.config")
-        settings = Settings({**defaults, **config} if isinstance(defaults, dict) else config)
+        settings = TypedSettings({**defaults, **config} if isinstance(defaults, dict) else config)
         group_id = settings.text("group.id")
         if group_id is None:
             raise ValueError("Failed to create consumer: group.id must be set")
@@ -240,28 +240,28 @@ def _invalid(reason: str) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"Failed to create consumer: {reason}"))
 
 
-def _refuse(settings: Settings) -> None:
+def _refuse(settings: TypedSettings) -> None:
     for name, (harmless, remedy) in REFUSED.items():
         value = settings.text(name)
         if value is not None and value.lower() not in harmless:
             raise OptionError(f"{name} is not supported by this consumer: {remedy}")
 
 
-def _function(settings: Settings, name: str) -> Any:
+def _function(settings: TypedSettings, name: str) -> Any:
     value = settings.raw(name)
     if value is not None and not callable(value):
         raise TypeError(f"{name} expects a callable")
     return value
 
 
-def _on_commit(settings: Settings) -> Any:
+def _on_commit(settings: TypedSettings) -> Any:
     value = settings.raw("on_commit")
     if value is not None and not callable(value):
         raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "on_commit requires a callable object"))
     return value
 
 
-def _auto_commit(settings: Settings) -> bool:
+def _auto_commit(settings: TypedSettings) -> bool:
     # librdkafka does not get the user's value, so it cannot refuse an empty one.
     if "enable.auto.commit" in settings and settings.text("enable.auto.commit") is None:
         raise OptionError("enable.auto.commit is empty; give true or false")

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_assignors.errors import StateError
 
 if TYPE_CHECKING:
-    from kafka_assignors.member.membership import Member
+    from kafka_assignors.member.membership import MemberThread
 
 __all__ = ["group_metadata", "group_metadata_of"]
 
@@ -47,7 +47,7 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
     return _encode(group_id, member_id, generation, instance_id)
 
 
-def group_metadata_of(member: Member, native: bytes, group_id: str, instance_id: str | None) -> bytes:
+def group_metadata_of(member: MemberThread, native: bytes, group_id: str, instance_id: str | None) -> bytes:
     """The metadata of a consumer that has subscribed. They name its membership, or its last one.
 
     A consumer that unsubscribed before it became a member has librdkafka's metadata, which name no member.

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_assignors.clients.common.partitioner_guard import checked, failure
 from kafka_assignors.clients.confluent.batch_boundaries import Batch, BatchRule
 from kafka_assignors.clients.confluent.queue_feedback import PERIOD, PERIOD_AT_BATCHES, QueueFeedback, TrackedBatch
-from kafka_assignors.clients.confluent.topic_metadata import ProducerTopics, Topic
+from kafka_assignors.clients.confluent.topic_metadata import ProducerTopic, ProducerTopics
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, PartitionerError
 from kafka_assignors.partitioners import Partitioner
 
@@ -167,7 +167,7 @@ class Partitioning:
         before = self._known[name].count if name in self._known else 0
         return self.topics.discover(producer, name).count != before
 
-    def _join_open(self, topic: Topic, number: int, now: float, size: int) -> Batch | None:
+    def _join_open(self, topic: ProducerTopic, number: int, now: float, size: int) -> Batch | None:
         """Counts a record in the open batch of a partition, if it has one."""
         with self._lock:
             batch = topic.batches[number]
@@ -176,7 +176,7 @@ class Partitioning:
             self._add(topic, number, batch, size)
             return batch
 
-    def _join(self, topic: Topic, number: int, now: float, size: int) -> Batch:
+    def _join(self, topic: ProducerTopic, number: int, now: float, size: int) -> Batch:
         with self._lock:
             batch = topic.batches[number]
             if batch is None or now >= batch.until:
@@ -189,14 +189,14 @@ class Partitioning:
             self._add(topic, number, batch, size)
             return batch
 
-    def _add(self, topic: Topic, number: int, batch: Batch, size: int) -> None:
+    def _add(self, topic: ProducerTopic, number: int, batch: Batch, size: int) -> None:
         batch.add(size, self._rule)
         if self.feedback is not None:
             self.feedback.sent(topic, number, batch)
 
     def _ask(
         self,
-        topic: Topic,
+        topic: ProducerTopic,
         key: object,
         serialized_key: bytes | None,
         value: object,
@@ -212,10 +212,10 @@ class Partitioning:
             return number
         return self._checked(topic, number)
 
-    def _failure(self, topic: Topic, error: Exception) -> PartitionerError:
+    def _failure(self, topic: ProducerTopic, error: Exception) -> PartitionerError:
         return failure(f"partitioner {self._name} failed for a record to {topic.name!r}", error)
 
-    def _checked(self, topic: Topic, answer: object) -> int:
+    def _checked(self, topic: ProducerTopic, answer: object) -> int:
         def problem(returned: object) -> str:
             return f"partitioner {self._name} returned {returned!r} for a record to {topic.name!r}, which was not sent"
 
@@ -224,7 +224,7 @@ class Partitioning:
 
         return checked(answer, lambda number: 0 <= number < topic.count, problem, there)
 
-    def _tell(self, topic: Topic, number: int) -> None:
+    def _tell(self, topic: ProducerTopic, number: int) -> None:
         try:
             self._notify(topic.name, self._cluster, number)  # type: ignore[misc]
         except KafkaAssignorsError:

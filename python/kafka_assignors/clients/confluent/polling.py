@@ -64,7 +64,7 @@ class PollingConsumer(_Native):
 
     def __init__(self, config: ConsumerConfig) -> None:
         this = weakref.ref(self)
-        stats = _Statistics(this, config.stats_cb, config.stats_interval)
+        stats = _StatisticsCallback(this, config.stats_cb, config.stats_interval)
         self._native = {**config.data_path, "stats_cb": _core.Uninterrupted(stats)}
         super().__init__(self._native)
         self._config = config
@@ -278,7 +278,7 @@ class _Summons:
         return None if consumer is None else consumer._summoned()
 
 
-class _Statistics:
+class _StatisticsCallback:
     """The callback for statistics, and the user's own after it.
 
     No other callback is called at an interval of our choice while the application is blocked inside librdkafka.

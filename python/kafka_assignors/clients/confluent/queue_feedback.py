@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_assignors.clients.confluent.batch_boundaries import BatchRule
-    from kafka_assignors.clients.confluent.topic_metadata import Cluster, Topic
+    from kafka_assignors.clients.confluent.topic_metadata import KnownTopics, ProducerTopic
 
 __all__ = ["PERIOD", "PERIOD_AT_BATCHES", "QueueFeedback", "TrackedBatch"]
 
@@ -83,7 +83,7 @@ class QueueFeedback:
         self,
         update: Callable[[str, dict[int, int], set[int]], object],
         timeout: float,
-        cluster: Cluster,
+        cluster: KnownTopics,
         default: DeliveryCallback | None,
         only_errors: bool,
     ) -> None:
@@ -99,11 +99,11 @@ class QueueFeedback:
         self._leaderless: dict[str, set[int]] = {}
         self._broken = False
 
-    def batch(self, now: float, rule: BatchRule, topic: Topic, number: int) -> TrackedBatch:
+    def batch(self, now: float, rule: BatchRule, topic: ProducerTopic, number: int) -> TrackedBatch:
         """A new batch of a partition. The caller holds `lock`."""
         return TrackedBatch(now, rule, self.lock, self._queues(topic).moved, number)
 
-    def sent(self, topic: Topic, number: int, batch: Batch) -> None:
+    def sent(self, topic: ProducerTopic, number: int, batch: Batch) -> None:
         """Counts a record of a batch that `batch` made. The caller holds `lock`."""
         if not isinstance(batch, TrackedBatch):
             return
@@ -121,7 +121,7 @@ class QueueFeedback:
             return partial(_call_both_on_errors if self._only_errors else _call_both, batch, own)
         return partial(_call_on_errors, own) if self._only_errors else own
 
-    def feed(self, topic: Topic, now: float, period: float) -> None:
+    def feed(self, topic: ProducerTopic, now: float, period: float) -> None:
         """Gives the partitioner the lengths of a topic's queues, at most once a period."""
         queues = self._queues(topic)
         if self._broken or now - queues.updated < period:
@@ -168,7 +168,7 @@ class QueueFeedback:
         except (ValueError, KeyError, TypeError, AttributeError):
             logger.warning("the statistics of librdkafka are not what they were; a partitioner goes without them")
 
-    def _unavailable(self, topic: Topic, now: float) -> set[int]:
+    def _unavailable(self, topic: ProducerTopic, now: float) -> set[int]:
         stalled = set(self._down)
         if self._timeout > 0:
             stalled.update(broker for broker, since in list(self._stalled_since.items()) if now - since > self._timeout)
@@ -179,7 +179,7 @@ class QueueFeedback:
         )
         return unavailable | self._leaderless.get(topic.name, set())
 
-    def _queues(self, topic: Topic) -> _Queues:
+    def _queues(self, topic: ProducerTopic) -> _Queues:
         queues = self._topics.get(topic.name)
         if queues is None:
             queues = self._topics.setdefault(topic.name, _Queues())

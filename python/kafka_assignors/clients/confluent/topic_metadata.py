@@ -18,7 +18,7 @@ from kafka_assignors.partitioners import register_cluster_type
 if TYPE_CHECKING:
     from kafka_assignors.clients.confluent.batch_boundaries import Batch
 
-__all__ = ["Cluster", "ProducerTopics", "Topic", "TopicMetadataError"]
+__all__ = ["KnownTopics", "ProducerTopic", "ProducerTopics", "TopicMetadataError"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -63,7 +63,7 @@ class TopicMetadataError(errors.TopicMetadataError, KafkaException):
 TopicMetadataError.__module__ = "kafka_assignors.clients.confluent"
 
 
-class Cluster:
+class KnownTopics:
     """The cluster as partitioners see it: the partitions of the topics that this producer writes to.
 
     Our partitioners read the partitions of a topic in `_leaders`. While the topic's dictionary is the same object, they
@@ -104,10 +104,10 @@ class Cluster:
         self._leaders[topic] = leaders
 
 
-register_cluster_type(Cluster, "_leaders")
+register_cluster_type(KnownTopics, "_leaders")
 
 
-class Topic:
+class ProducerTopic:
     """One topic: its number of partitions, when to read them again, and the open batch of each partition."""
 
     __slots__ = ("batches", "count", "due", "name")
@@ -131,15 +131,15 @@ class ProducerTopics:
     """
 
     def __init__(self, patience: float, interval: float) -> None:
-        self.cluster = Cluster()
-        self.known: dict[str, Topic] = {}
+        self.cluster = KnownTopics()
+        self.known: dict[str, ProducerTopic] = {}
         self._patience = patience
         self._interval = interval
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
         self._looking = False
 
-    def discover(self, producer: confluent_kafka.Producer, name: str) -> Topic:
+    def discover(self, producer: confluent_kafka.Producer, name: str) -> ProducerTopic:
         """Waits until the cluster knows the topic. For a topic that was missing once there is only one request.
 
         Raises:
@@ -204,9 +204,9 @@ class ProducerTopics:
         finally:
             self._looking = False
 
-    def _put(self, name: str, leaders: dict[int, int]) -> Topic:
+    def _put(self, name: str, leaders: dict[int, int]) -> ProducerTopic:
         with self._lock:
-            topic = self.known.get(name) or Topic(name)
+            topic = self.known.get(name) or ProducerTopic(name)
             if self.cluster.leaders(name) != leaders:
                 self.cluster.put(name, leaders)
             topic.batches.extend([None] * (len(leaders) - len(topic.batches)))

@@ -8,12 +8,12 @@ from kafka import structs
 
 if TYPE_CHECKING:
     from kafka_assignors.clients.kafka_python.config import ConsumerConfig
-    from kafka_assignors.member.membership import Member
+    from kafka_assignors.member.membership import MemberThread
 
 __all__ = ["group_metadata_of"]
 
 
-def group_metadata_of(member: Member | None, config: ConsumerConfig) -> Any:
+def group_metadata_of(member: MemberThread | None, config: ConsumerConfig) -> Any:
     """The client's `ConsumerGroupMetadata`. They name the membership, or the last one, so that a zombie is fenced.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kafka_assignors.lag.reader import Deadline, OffsetReader, Partition
-    from kafka_assignors.lag.values import Offsets
+    from kafka_assignors.lag.values import KnownOffsets
 
 __all__ = ["AdminLagSource", "of_consumer"]
 
@@ -76,14 +76,14 @@ class _Admin:
         described = self._admin.describe_topics(list(topics))
         return {each["name"]: len(each["partitions"]) for each in described if not each["error_code"]}
 
-    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> KnownOffsets:
         answer = self._admin.list_group_offsets({group_id: [TopicPartition(*each) for each in partitions]})[group_id]
         return {(each.topic, each.partition): commit.offset for each, commit in answer.items()}
 
-    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def next_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(partitions, kafka.admin.OffsetSpec.LATEST)
 
-    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def first_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(partitions, kafka.admin.OffsetSpec.EARLIEST)
 
     def log_bytes(self, topics: Mapping[str, int]) -> dict[Partition, int]:
@@ -104,7 +104,7 @@ class _Admin:
                         found[key] = max(found.get(key, 0), each["partition_size"])
         return found
 
-    def _offsets(self, partitions: Sequence[Partition], spec: Any) -> Offsets:
+    def _offsets(self, partitions: Sequence[Partition], spec: Any) -> KnownOffsets:
         asked = {TopicPartition(*each): spec for each in partitions}
         milliseconds = max(1, int(self._deadline.left * 1000))
         answer = self._admin.list_partition_offsets(
@@ -142,18 +142,18 @@ class _AdminAndConsumer:
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in topics}
         return {topic: len(found) for topic, found in numbers.items() if found}
 
-    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> KnownOffsets:
         asked = [TopicPartition(*each) for each in partitions]
         answer = self._admin.list_consumer_group_offsets(group_id, partitions=asked)
         return {(each.topic, each.partition): commit.offset for each, commit in answer.items()}
 
-    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def next_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(self._consumer.end_offsets, partitions)
 
-    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+    def first_offsets(self, partitions: Sequence[Partition]) -> KnownOffsets:
         return self._offsets(self._consumer.beginning_offsets, partitions)
 
-    def _offsets(self, ask: Callable[[list[Any]], Any], partitions: Sequence[Partition]) -> Offsets:
+    def _offsets(self, ask: Callable[[list[Any]], Any], partitions: Sequence[Partition]) -> KnownOffsets:
         answer = ask([TopicPartition(*each) for each in partitions])
         return {(each.topic, each.partition): offset for each, offset in answer.items()}
 
