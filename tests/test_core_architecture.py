@@ -25,6 +25,19 @@ ROOMS: dict[str, set[str]] = {
 # claims: a defect there would otherwise pass its own check.
 VALUES = {"budget", "group", "objective", "ownership", "plan", "restrictions", "score", "weights"}
 
+# A name means one thing. These are types of several modules, each with the reason for which one name is right.
+SAME_NAME = {
+    "Assignor": "an assignor's name and properties, on the side of the group that plans: the members' or the broker's",
+    "Change": "a move or a swap of the search for a better plan, by lag and by weight",
+    "Config": "the settings of what the module runs: a member, the coordinator, a broker",
+    "Connection": "the two ends of a connection: the member's and the coordinator's",
+    "Connections": "all connections of that end",
+    "Departure": "how a member leaves, by the classic protocol and by KIP-848's",
+    "Outstanding": "the notice that the application carries out, by the classic protocol and by KIP-848's",
+    "RowNumbers": "the verification numbers the rows again, since it shares no code with a solver",
+    "TopicId": "KIP-516's 16 bytes, in three rooms that do not import each other",
+}
+
 # `("planning", "lag", "bound")` for rust/core/src/planning/lag/bound.rs.
 Module = tuple[str, ...]
 
@@ -76,6 +89,17 @@ def known_to(module: Module) -> set[Module]:
     return found - {module}
 
 
+def types() -> dict[str, set[Module]]:
+    """The modules that define a type of each name. An associated type is indented, and is no type of its own."""
+    found: defaultdict[str, set[Module]] = defaultdict(set)
+    public = r"^{}(?:pub(?:\([^)]*\))? )?(?:{}) (\w+)"
+    for module, code in core().items():
+        for definition in (public.format(" *", "struct|enum|trait|union"), public.format("", "type")):
+            for name in re.findall(definition, code, flags=re.MULTILINE):
+                found[name].add(module)
+    return found
+
+
 def test_the_core_is_read() -> None:
     """Without modules and imports, the tests below would pass and show nothing."""
     assert {module[0] for module in core() if module} == set(ROOMS)
@@ -84,6 +108,13 @@ def test_the_core_is_read() -> None:
     assert ("planning", "sticky") in known_to(("planning", "lag"))
     assert ("planning", "lag", "level") in known_to(("planning", "lag", "change"))
     assert ("embedded", "coordinator", "group") in known_to(("embedded", "coordinator", "commit"))
+    assert len(types()) > 500
+    assert {"GroupBuilder", "Strategy", "Field", "RackSet", "SyncGroupRequest"} <= types().keys()
+    assert types()["TopicId"] == {
+        ("member", "consumer_protocol", "holdings"),
+        ("offsets_topic", "topic_id"),
+        ("embedded", "coordinator", "topics"),
+    }
 
 
 def test_rooms_of_the_core_know_those_below() -> None:
@@ -123,3 +154,10 @@ def test_the_core_has_no_circles() -> None:
         except CycleError as error:
             circles.append(("::".join(folder), error.args[1]))
     assert circles == []
+
+
+def test_a_type_of_the_core_has_its_name_alone() -> None:
+    """A reader of a name must not have to look at the imports for the type that is meant."""
+    repeated = {name: sorted(map("::".join, modules)) for name, modules in types().items() if len(modules) > 1}
+    assert {name: modules for name, modules in repeated.items() if name not in SAME_NAME} == {}
+    assert SAME_NAME.keys() - repeated.keys() == set(), "one module alone has this type: remove it from SAME_NAME"

@@ -7,10 +7,10 @@ use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
 use kafka_assignors_core::partitioner::topics::ByTopic;
-use kafka_assignors_core::partitioner::{Chooser, Partitions, column, murmur2};
+use kafka_assignors_core::partitioner::{Chooser, PartitionList, column, murmur2};
 
-fn partitions() -> Partitions {
-    Partitions::new("t", (0..1_000).collect(), (0..900).collect()).unwrap()
+fn partitions() -> PartitionList {
+    PartitionList::new("t", (0..1_000).collect(), (0..900).collect()).unwrap()
 }
 
 fn allocations(work: impl FnOnce()) -> u64 {

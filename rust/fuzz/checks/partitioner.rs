@@ -4,13 +4,13 @@
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
 use kafka_assignors_core::partitioner::column;
 use kafka_assignors_core::partitioner::sticky::Sticky;
-use kafka_assignors_core::partitioner::{Chooser, Partitions, TopicState};
+use kafka_assignors_core::partitioner::{Chooser, PartitionList, TopicState};
 
-fn topic(count: u8, leaders: u8) -> Partitions {
+fn topic(count: u8, leaders: u8) -> PartitionList {
     let all: Vec<u32> = (0..=u32::from(count % 9)).collect();
     // The ninth partition never has a leader.
     let led = all.iter().copied().filter(|&partition| partition < 8 && leaders >> partition & 1 == 1).collect();
-    Partitions::new("t", all, led).expect("there is one at least")
+    PartitionList::new("t", all, led).expect("there is one at least")
 }
 
 pub(crate) fn check(bytes: &[u8]) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
 use kafka_assignors_core::planning::replay::{
-    CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions, Row, Source, replay,
+    CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions, PlanSource, RebalanceOutcome, replay,
 };
 use kafka_assignors_core::planning::strategy::Strategy;
 
@@ -87,7 +87,7 @@ fn history(bytes: &[u8]) -> History<'static> {
     history
 }
 
-fn rows(history: History<'_>) -> Option<Vec<Row>> {
+fn rows(history: History<'_>) -> Option<Vec<RebalanceOutcome>> {
     let mut rows = Vec::new();
     let mut now = 0;
     let clock = || {
@@ -97,13 +97,13 @@ fn rows(history: History<'_>) -> Option<Vec<Row>> {
     replay(history, &STRATEGIES, clock, |row| rows.push(row)).ok().map(|()| rows)
 }
 
-fn fit(rows: &[Row]) {
+fn fit(rows: &[RebalanceOutcome]) {
     let mut generations: BTreeMap<usize, i32> = BTreeMap::new();
-    let mut step: Option<&Row> = None;
+    let mut step: Option<&RebalanceOutcome> = None;
     for row in rows {
         let index = match row.source {
-            Source::Strategy(index) => Some(index),
-            Source::Observed => None,
+            PlanSource::Strategy(index) => Some(index),
+            PlanSource::Observed => None,
         };
         if index == Some(STICKY) {
             step = Some(row);

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use kafka_assignors_core::partitioner::adaptive::Adaptive;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
-use kafka_assignors_core::partitioner::{Chooser, Partitions};
+use kafka_assignors_core::partitioner::{Chooser, PartitionList};
 use kafka_assignors_core::protocol::record_batch::record_size;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -57,7 +57,7 @@ impl<S: Chooser> Choices<S> {
         new: impl FnOnce() -> S,
     ) -> PyResult<u32> {
         let explicit = explicit.map(key::partition).transpose()?;
-        let chosen = |state: &S, partitions: &Partitions| match (explicit, key) {
+        let chosen = |state: &S, partitions: &PartitionList| match (explicit, key) {
             (Some(explicit), _) => Some(partitions.explicit(asked.name(), explicit)),
             (None, Some(key)) => {
                 state.keyed();
@@ -300,7 +300,7 @@ impl RoundRobinPartitioner {
         let _ = (key, serialized_key, value, serialized_value);
         let asked = GivenTopic::new(topic, cluster)?;
         let explicit = partition.map(key::partition).transpose()?;
-        let turn = |turn: &Arc<Turn>, partitions: &Partitions| {
+        let turn = |turn: &Arc<Turn>, partitions: &PartitionList| {
             if let Some(explicit) = explicit {
                 return partitions.explicit(asked.name(), explicit);
             }

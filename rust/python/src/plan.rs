@@ -10,7 +10,7 @@ use kafka_assignors_core::planning::leader::{HandedOut, record_bytes_of_plan};
 use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, UnassignedReason};
 use kafka_assignors_core::planning::score;
 use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, settle};
-use kafka_assignors_core::planning::stream_join::{self, Notice};
+use kafka_assignors_core::planning::stream_join::{self, JoinNotice};
 use kafka_assignors_core::planning::weights::Weighed;
 use kafka_assignors_core::verify::{verify_outcome_from, verify_restricted, verify_weighted};
 use pyo3::intern;
@@ -316,9 +316,9 @@ impl Plan {
         let notices = stream_join::notices(&self.group).into_iter();
         notices
             .map(|notice| match notice {
-                Notice::Missing(topic) => (topic, "missing", 0),
-                Notice::Shrunk(topic) => (described(topic), "shrunk", self.topics().count(topic)),
-                Notice::Cuts(topic) => (described(topic), "cuts", self.topics().count(topic)),
+                JoinNotice::Missing(topic) => (topic, "missing", 0),
+                JoinNotice::Shrunk(topic) => (described(topic), "shrunk", self.topics().count(topic)),
+                JoinNotice::Cuts(topic) => (described(topic), "cuts", self.topics().count(topic)),
             })
             .collect()
     }

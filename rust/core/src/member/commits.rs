@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// One commit that the application asked for.
 #[derive(Debug, Clone)]
-pub(super) struct Commit {
+pub(super) struct PendingCommit {
     pub(super) id: u64,
     /// Each with the acquisition of its partition; `None` outside a subscription.
     pub(super) offsets: Vec<(CommitOffset, Option<u64>)>,
@@ -26,7 +26,7 @@ pub(super) struct Commit {
     pub(super) answered: bool,
 }
 
-impl Commit {
+impl PendingCommit {
     /// In a subscription, only offsets of owned partitions are kept: those with an acquisition in `since`.
     pub(super) fn new(
         id: u64,
@@ -68,7 +68,7 @@ impl Commit {
 }
 
 /// The meaning of the broker's answer for one offset of a commit.
-pub(super) enum Verdict {
+pub(super) enum OffsetVerdict {
     /// The offset is committed again, because of this error.
     Again(ErrorCode),
     /// The result of the offset.
@@ -84,8 +84,8 @@ pub(super) enum Verdict {
 /// The commits that are not done.
 #[derive(Debug)]
 pub(super) struct Commits {
-    pub(super) waiting: VecDeque<Commit>,
-    pub(super) in_flight: Option<Commit>,
+    pub(super) waiting: VecDeque<PendingCommit>,
+    pub(super) in_flight: Option<PendingCommit>,
     pub(super) backoff: Backoff,
 }
 
@@ -99,7 +99,7 @@ impl Commits {
     }
 
     /// Takes a commit. If the member is out of the group for good (`over`), the commit is refused and not sent.
-    pub(super) fn take_in(&mut self, mut commit: Commit, over: bool, actions: &mut Vec<Action>) {
+    pub(super) fn take_in(&mut self, mut commit: PendingCommit, over: bool, actions: &mut Vec<Action>) {
         if over {
             commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, actions);
         } else {
@@ -115,7 +115,7 @@ impl Commits {
         subscribed: bool,
         since: impl Fn(&CommitOffset) -> Option<u64>,
         actions: &mut Vec<Action>,
-    ) -> Option<Commit> {
+    ) -> Option<PendingCommit> {
         while let Some(mut commit) = self.waiting.pop_front() {
             commit.drop_unless(|offset, acquired| !subscribed || since(offset) == acquired);
             if !commit.offsets.is_empty() {
@@ -129,24 +129,24 @@ impl Commits {
     /// Takes the broker's answer for a commit that was in flight. Returns the error that concerns the whole commit, or success.
     pub(super) fn take_answer(
         &mut self,
-        mut commit: Commit,
-        mut verdict: impl FnMut(&CommitOffset) -> Verdict,
+        mut commit: PendingCommit,
+        mut verdict: impl FnMut(&CommitOffset) -> OffsetVerdict,
         network: &mut NetworkClient,
     ) -> Result<ErrorCode, Broken> {
         let (mut again, mut refused, mut unanswered) = (Vec::new(), ErrorCode::NONE, false);
         for (offset, since) in std::mem::take(&mut commit.offsets) {
             match verdict(&offset) {
-                Verdict::Again(code) => {
+                OffsetVerdict::Again(code) => {
                     refused = code;
                     again.push((offset, since));
                 }
-                Verdict::Done(code) => commit.done.push((offset.topic, offset.partition, code)),
-                Verdict::Refused(code) => {
+                OffsetVerdict::Done(code) => commit.done.push((offset.topic, offset.partition, code)),
+                OffsetVerdict::Refused(code) => {
                     refused = code;
                     commit.done.push((offset.topic, offset.partition, code));
                 }
-                Verdict::Dropped => commit.dropped.push((offset.topic, offset.partition)),
-                Verdict::Unanswered => unanswered = true,
+                OffsetVerdict::Dropped => commit.dropped.push((offset.topic, offset.partition)),
+                OffsetVerdict::Unanswered => unanswered = true,
             }
         }
         if unanswered {
@@ -199,7 +199,7 @@ impl Commits {
         &mut self,
         code: ErrorCode,
         actions: &mut Vec<Action>,
-        is_over: impl Fn(&Commit) -> bool,
+        is_over: impl Fn(&PendingCommit) -> bool,
     ) -> Progress {
         let mut progress = false;
         for commit in self.waiting.iter_mut().chain(&mut self.in_flight).filter(|commit| is_over(commit)) {
@@ -218,7 +218,7 @@ impl Membership {
     pub(super) fn on_commit_wanted(&mut self, id: u64, offsets: Vec<CommitOffset>, timeout_ms: u64) {
         let deadline = self.network.now.saturating_add(timeout_ms);
         let since = |offset: &CommitOffset| self.ownership.since(&offset.topic, offset.partition);
-        let commit = Commit::new(id, deadline, offsets, self.subscription.is_some(), since);
+        let commit = PendingCommit::new(id, deadline, offsets, self.subscription.is_some(), since);
         self.commits.take_in(commit, self.failed || self.closed, &mut self.network.actions);
     }
 
@@ -276,7 +276,7 @@ impl Membership {
         progress
     }
 
-    fn commit_request(&self, commit: &Commit) -> OffsetCommitRequest {
+    fn commit_request(&self, commit: &PendingCommit) -> OffsetCommitRequest {
         let mut topics: BTreeMap<&str, Vec<OffsetCommitPartition>> = BTreeMap::new();
         for (offset, _) in &commit.offsets {
             topics.entry(&offset.topic).or_default().push(OffsetCommitPartition {
@@ -319,13 +319,13 @@ impl Membership {
         let given_up =
             |offset: &CommitOffset| subscribed && self.ownership.since(&offset.topic, offset.partition).is_none();
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
-            None => Verdict::Unanswered,
-            Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) if given_up(offset) => Verdict::Dropped,
-            Some(code) if is_retriable(code) || !current && is_about_the_member(code) => Verdict::Again(code),
+            None => OffsetVerdict::Unanswered,
+            Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) if given_up(offset) => OffsetVerdict::Dropped,
+            Some(code) if is_retriable(code) || !current && is_about_the_member(code) => OffsetVerdict::Again(code),
             Some(code) if is_about_the_member(code) || code == ErrorCode::GROUP_AUTHORIZATION_FAILED => {
-                Verdict::Refused(code)
+                OffsetVerdict::Refused(code)
             }
-            Some(code) => Verdict::Done(code),
+            Some(code) => OffsetVerdict::Done(code),
         };
         let refused = self.commits.take_answer(commit, verdict, &mut self.network)?;
         if refused.is_none() {

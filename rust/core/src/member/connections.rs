@@ -35,7 +35,7 @@ impl From<FrameError> for Broken {
 }
 
 #[derive(Debug)]
-enum State {
+enum ConnectionState {
     Connecting { deadline: u64 },
     Open { versions: BTreeMap<i16, (i16, i16)> },
 }
@@ -44,7 +44,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) role: Role,
-    state: State,
+    state: ConnectionState,
     pending: VecDeque<Pending>,
     muted_until: u64,
     /// Whether the connection is closed as soon as all its requests are answered.
@@ -53,7 +53,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.state, State::Open { .. })
+        matches!(self.state, ConnectionState::Open { .. })
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -70,12 +70,12 @@ impl Connection {
     }
 
     pub(super) fn open(&mut self, versions: BTreeMap<i16, (i16, i16)>) {
-        self.state = State::Open { versions };
+        self.state = ConnectionState::Open { versions };
     }
 
     /// The newest version that both sides speak, up to `most`.
     pub(super) fn version(&self, api: ApiKey, most: i16) -> Option<i16> {
-        let State::Open { versions } = &self.state else { return None };
+        let ConnectionState::Open { versions } = &self.state else { return None };
         let &(theirs_least, theirs_most) = versions.get(&api.code())?;
         let (least, ours_most) = api.versions();
         let version = theirs_most.min(ours_most).min(most);
@@ -101,8 +101,8 @@ impl Connection {
     /// The time at which the handshake, or the first of the requests, times out.
     pub(super) fn deadline(&self) -> Option<u64> {
         match self.state {
-            State::Connecting { deadline } => Some(deadline),
-            State::Open { .. } => self.pending.iter().map(|pending| pending.deadline).min(),
+            ConnectionState::Connecting { deadline } => Some(deadline),
+            ConnectionState::Open { .. } => self.pending.iter().map(|pending| pending.deadline).min(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Connections {
         self.last_conn += 1;
         let connection = Connection {
             role,
-            state: State::Connecting { deadline },
+            state: ConnectionState::Connecting { deadline },
             pending: VecDeque::new(),
             muted_until: 0,
             retiring: false,

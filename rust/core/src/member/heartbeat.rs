@@ -21,19 +21,19 @@ const CLOSEST_MS: u64 = 100;
 /// ├───────── interval ──────────┤
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct HeartbeatTurn {
     /// From 0.
     place: u64,
     parts: u64,
 }
 
-impl Default for Turn {
+impl Default for HeartbeatTurn {
     fn default() -> Self {
         Self { place: 0, parts: 1 }
     }
 }
 
-impl Turn {
+impl HeartbeatTurn {
     pub(super) fn new(place: u32, count: u32, config: &Config) -> Self {
         let most = (config.heartbeat_interval_ms / CLOSEST_MS).max(1);
         let parts = u64::from(count).clamp(1, most);
@@ -62,7 +62,7 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     /// For a generation that begins now. The first heartbeat comes early: a cooperative group soon rebalances a second time.
-    pub(super) fn begin(now: u64, turn: Turn, config: &Config) -> Self {
+    pub(super) fn begin(now: u64, turn: HeartbeatTurn, config: &Config) -> Self {
         let first = config.heartbeat_interval_ms.min(config.early_heartbeat_ms);
         Self { origin: now + first, next_at: now + turn.part_of(first).max(1), ..Self::default() }
     }
@@ -71,7 +71,7 @@ impl Heartbeat {
     /// that got their assignments at the same moment thus keep sending heartbeats at the same moment, and a rebalance waits for
     /// half an interval on average. If each interval began at a wake-up, the heartbeats would drift apart, and a rebalance would
     /// wait for the latest of them.
-    fn schedule(&mut self, now: u64, interval: u64, turn: Turn) {
+    fn schedule(&mut self, now: u64, interval: u64, turn: HeartbeatTurn) {
         // Origin and turn are each at most an interval ahead, so the difference is not negative.
         let since = (now + 2 * interval).saturating_sub(self.origin + turn.part_of(interval));
         self.next_at = now + interval - since % interval;

@@ -42,7 +42,7 @@ impl Cluster {
     pub(super) fn update(
         &mut self,
         asked_at: u64,
-        mut racks: Racks,
+        mut racks: ClusterRacks,
         topics: Vec<MetadataTopic>,
     ) -> Vec<(String, ErrorCode)> {
         let asked = self.asking.take();
@@ -112,12 +112,12 @@ impl Cluster {
 
 /// The brokers' racks, and the sets of racks that partitions have. Partitions share the sets: with a set for each partition, an
 /// answer of 15 MB would become 600 MB.
-pub(super) struct Racks {
+pub(super) struct ClusterRacks {
     of_node: BTreeMap<i32, Arc<str>>,
     sets: BTreeMap<Vec<Arc<str>>, RackSet>,
 }
 
-impl Racks {
+impl ClusterRacks {
     pub(super) fn new(brokers: &[MetadataBroker]) -> Self {
         let mut names = BTreeSet::<Arc<str>>::new();
         let mut of_node = BTreeMap::new();
@@ -146,7 +146,7 @@ impl Racks {
     }
 }
 
-fn shape(topic: &MetadataTopic, racks: &mut Racks) -> TopicShape {
+fn shape(topic: &MetadataTopic, racks: &mut ClusterRacks) -> TopicShape {
     // Partitions are numbered from 0 without gaps. An answer may leave out a partition whose leader is moving, so the highest
     // number gives the count, up to a limit that no honest answer exceeds.
     let highest = topic.partitions.iter().map(|partition| partition.partition_index).max().unwrap_or(-1);

@@ -71,7 +71,7 @@ use audit::Audit;
 use backoff::{Backoff, Jitter};
 use commits::Commits;
 use fetches::Fetches;
-use heartbeat::{Heartbeat, Turn};
+use heartbeat::{Heartbeat, HeartbeatTurn};
 use join::Attempt;
 use leader::{Planning, Watched};
 use leave::{Departure, PendingLeave};
@@ -194,7 +194,7 @@ impl Stage {
 
 /// The topics that the application subscribes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Subscription {
+struct TopicSubscription {
     topics: BTreeSet<String>,
     all_topics: bool,
     /// The number of this subscription: each change makes a new one.
@@ -208,7 +208,7 @@ pub struct Membership {
     config: Config,
     network: NetworkClient,
     cluster: Cluster,
-    subscription: Option<Subscription>,
+    subscription: Option<TopicSubscription>,
     subscriptions: u64,
     /// Empty until the coordinator has given one.
     member_id: String,
@@ -221,7 +221,7 @@ pub struct Membership {
     notice: Option<Outstanding>,
     last_ticket: u64,
     ownership: OwnedPartitions,
-    turn: Turn,
+    turn: HeartbeatTurn,
     commits: Commits,
     fetches: Fetches,
     liveness: Liveness,
@@ -257,7 +257,7 @@ impl Membership {
             notice: None,
             last_ticket: 0,
             ownership: OwnedPartitions::default(),
-            turn: Turn::default(),
+            turn: HeartbeatTurn::default(),
             commits: Commits::new(backoff()),
             fetches: Fetches::new(backoff()),
             liveness: Liveness::new(now),
@@ -289,7 +289,7 @@ impl Membership {
             Event::FetchOffsets { id, partitions, timeout_ms } => {
                 self.fetches.take_in(id, partitions, timeout_ms, self.failed || self.closed, &mut self.network);
             }
-            Event::Neighbours { place, count } => self.turn = Turn::new(place, count, &self.config),
+            Event::Neighbours { place, count } => self.turn = HeartbeatTurn::new(place, count, &self.config),
             Event::GroupRebalances { generation } => self.on_group_rebalances(generation),
             Event::Rejoin { reason } => self.on_rejoin_wanted(&reason),
             Event::Close { timeout_ms } => self.depart(true, timeout_ms),

@@ -3,7 +3,7 @@
 
 use super::course::{Course, Trigger};
 use super::event::{Action, Notice, NoticeKind, Partitions};
-use super::{Membership, RebalanceProtocol, Subscription};
+use super::{Membership, RebalanceProtocol, TopicSubscription};
 use crate::protocol::ErrorCode;
 use std::collections::BTreeSet;
 
@@ -184,7 +184,7 @@ impl Membership {
 
     fn want_topics(&mut self, topics: BTreeSet<String>, all_topics: bool) {
         self.subscriptions += 1;
-        self.subscription = Some(Subscription { topics, all_topics, epoch: self.subscriptions });
+        self.subscription = Some(TopicSubscription { topics, all_topics, epoch: self.subscriptions });
         self.attempt.prepared = None;
         self.cancel_preparation();
         self.want_rejoin(Trigger::Subscription, "the subscription has changed");

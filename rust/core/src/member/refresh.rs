@@ -5,7 +5,7 @@ use super::course::Trigger;
 use super::discovery::Bootstrap;
 use super::event::Action;
 use super::machine::Machine;
-use super::metadata::{Racks, differs};
+use super::metadata::{ClusterRacks, differs};
 use super::{Membership, Phase, Progress};
 use crate::protocol::cluster::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
@@ -89,7 +89,7 @@ impl Membership {
         // No other answer is as large. Without this drop, its bytes would stay in memory beside the structures made of it below.
         drop(frame);
         self.network.throttle(conn, response.throttle_time_ms);
-        let racks = Racks::new(&response.brokers);
+        let racks = ClusterRacks::new(&response.brokers);
         self.network.discovery.learn(response.brokers);
         let news = self.cluster.update(pending.sent_at, racks, response.topics);
         for (topic, code) in news {

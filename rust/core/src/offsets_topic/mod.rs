@@ -31,8 +31,8 @@ pub use member::{
 };
 pub use offset::OffsetCommit;
 pub use rows::{
-    Assignment, Claim, Commit, Epochs, EventKind, Held, MOST_BYTES, Matches, Member, MembershipEvent, Record,
-    RejectReason, Rejected, Row, Source, SubscribedTopics, Topic, rows,
+    AssignmentRow, Claim, Commit, Epochs, EventKind, Held, MOST_BYTES, Matches, MemberRecord, MembershipEvent, Record,
+    RejectReason, Rejected, Row, Source, SubscribedTopics, TopicNameOrId, rows,
 };
 pub use topic_id::{parse_topic_id, topic_id_characters, topic_id_text};
 

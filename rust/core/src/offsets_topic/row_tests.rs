@@ -84,8 +84,8 @@ fn shown(row: &Row<'_>) -> String {
         }
         Row::Assignment(row) => {
             let topic = match row.topic {
-                Topic::Name(name) => text(name),
-                Topic::Id(id) => topic_id_text(id),
+                TopicNameOrId::Name(name) => text(name),
+                TopicNameOrId::Id(id) => topic_id_text(id),
             };
             let numbers: Vec<i32> = row.partitions.iter().collect();
             format!("{} {} {:?} {} {topic} {numbers:?}", row.source.name(), row.group, row.generation, row.member_id)

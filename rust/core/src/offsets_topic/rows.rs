@@ -39,7 +39,7 @@ pub enum Row<'a> {
     /// A row of `membership_events`: a change of a group's members.
     Event(MembershipEvent<'a>),
     /// A row of `observed_assignments`: partitions that a member has or will get.
-    Assignment(Assignment<'a>),
+    Assignment(AssignmentRow<'a>),
     /// A committed offset.
     Commit(Commit<'a>),
     /// The topics that match a regular expression to which members of a KIP-848 group subscribe.
@@ -83,12 +83,12 @@ pub struct MembershipEvent<'a> {
     /// The assignor that the coordinator selected. In a KIP-848 group: the assignor that the member requests.
     pub protocol: Option<&'a str>,
     /// The member; `None` for a group without members.
-    pub member: Option<Member<'a>>,
+    pub member: Option<MemberRecord<'a>>,
 }
 
 /// A member, from its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Member<'a> {
+pub struct MemberRecord<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its `group.instance.id`.
@@ -146,7 +146,7 @@ pub enum Held<'a> {
     Numbers(Numbers<'a>),
 }
 
-/// The record that an [`Assignment`] comes from.
+/// The record that an [`AssignmentRow`] comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The record of a classic group's generation.
@@ -174,7 +174,7 @@ impl Source {
 
 /// A topic by its name or by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Topic<'a> {
+pub enum TopicNameOrId<'a> {
     /// The bytes of the name, not necessarily UTF-8.
     Name(&'a [u8]),
     /// The id; only KIP-848 groups use it.
@@ -183,7 +183,7 @@ pub enum Topic<'a> {
 
 /// The partitions of one topic that a member has or will get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment<'a> {
+pub struct AssignmentRow<'a> {
     /// The group.
     pub group: &'a str,
     /// The record that it comes from.
@@ -193,7 +193,7 @@ pub struct Assignment<'a> {
     /// The member.
     pub member_id: &'a str,
     /// The topic.
-    pub topic: Topic<'a>,
+    pub topic: TopicNameOrId<'a>,
     /// The partitions, in the order in which they were sent.
     pub partitions: Numbers<'a>,
 }
@@ -372,7 +372,7 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
             kind: EventKind::Leave,
             generation: epoch,
             protocol: None,
-            member: Some(Member { id: member_id, ..Member::default() }),
+            member: Some(MemberRecord { id: member_id, ..MemberRecord::default() }),
         })),
         (Key::TargetAssignmentMember { .. }, Value::Target(target)) => {
             of_ids(key, Source::Target, epoch, target, &mut visit);
@@ -443,11 +443,11 @@ fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl Fn
     }
     for member in members.iter() {
         let id = member.member_id;
-        let mut found = Member {
+        let mut found = MemberRecord {
             id,
             instance_id: not_empty(member.instance_id),
             client: Some((member.client_id, member.client_host)),
-            ..Member::default()
+            ..MemberRecord::default()
         };
         let mut faults = Vec::new();
         fill(&mut found, protocol.unwrap_or_default(), member.subscription, |reason, detail| {
@@ -478,12 +478,12 @@ fn of_assignment<'a>(
         return visit(too_many(key, member_id, read.topics()));
     }
     for (topic, partitions) in read.iter() {
-        visit(Row::Assignment(Assignment {
+        visit(Row::Assignment(AssignmentRow {
             group,
             source: Source::Classic,
             generation: Some(generation),
             member_id,
-            topic: Topic::Name(topic),
+            topic: TopicNameOrId::Name(topic),
             partitions,
         }));
     }
@@ -506,7 +506,12 @@ fn not_empty(text: Option<&str>) -> Option<&str> {
 }
 
 /// Sets the fields of a member from its subscription.
-fn fill<'a>(found: &mut Member<'a>, protocol: &str, bytes: &'a [u8], mut fault: impl FnMut(RejectReason, String)) {
+fn fill<'a>(
+    found: &mut MemberRecord<'a>,
+    protocol: &str,
+    bytes: &'a [u8],
+    mut fault: impl FnMut(RejectReason, String),
+) {
     let subscription = match Subscription::read(bytes) {
         Ok(subscription) => subscription,
         Err(error) => return fault(RejectReason::Subscription, error.to_string()),
@@ -555,7 +560,7 @@ fn of_member<'a>(
     epoch: Option<i32>,
     mut visit: impl FnMut(Row<'a>),
 ) {
-    let mut found = Member { id, ..Member::default() };
+    let mut found = MemberRecord { id, ..MemberRecord::default() };
     let mut protocol = not_empty(member.server_assignor);
     let mut faults = Vec::new();
     // A member that uses the classic protocol sends its owned partitions to its preferred assignor.
@@ -592,7 +597,7 @@ fn of_ids<'a>(
         return visit(too_many(key, member_id, partitions.len()));
     }
     for (id, numbers) in partitions.iter() {
-        let (topic, partitions) = (Topic::Id(id), numbers.into());
-        visit(Row::Assignment(Assignment { group, source, generation, member_id, topic, partitions }));
+        let (topic, partitions) = (TopicNameOrId::Id(id), numbers.into());
+        visit(Row::Assignment(AssignmentRow { group, source, generation, member_id, topic, partitions }));
     }
 }

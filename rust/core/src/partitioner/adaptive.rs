@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::protocol::record_batch::HEADER_BYTES;
 
-use super::{Chooser, Partitions, Random, TopicState};
+use super::{Chooser, PartitionList, Random, TopicState};
 
 /// The latest load of one topic's partitions that the client reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,13 +93,13 @@ impl Table {
 /// choice, for one pass over the partitions.
 #[derive(Debug)]
 pub struct Adaptive {
-    state: Mutex<State>,
+    state: Mutex<AdaptiveState>,
     /// The number of bytes after which the partition changes, at least 1.
     batch_size: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AdaptiveState {
     current: Option<u32>,
     /// The bytes sent to the current partition.
     produced: u64,
@@ -111,8 +111,8 @@ struct State {
     table: Table,
 }
 
-impl State {
-    fn choose(&mut self, partitions: &Partitions, random: &mut dyn Random) -> u32 {
+impl AdaptiveState {
+    fn choose(&mut self, partitions: &PartitionList, random: &mut dyn Random) -> u32 {
         if self.load.is_some() || self.reloaded {
             self.table.update(self.load.as_ref(), partitions.available(), self.reloaded);
             self.reloaded = false;
@@ -145,12 +145,12 @@ impl Adaptive {
         state.reloaded = true;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AdaptiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current partition, unless it has received so many bytes that it changes even without a new batch.
-    fn kept(&self, state: &State) -> Option<u32> {
+    fn kept(&self, state: &AdaptiveState) -> Option<u32> {
         state.current.filter(|_| state.produced < self.batch_size.saturating_mul(2))
     }
 }
@@ -163,7 +163,7 @@ impl Chooser for Adaptive {
         Some(kept)
     }
 
-    fn partition(&self, size: u64, partitions: &Partitions, random: &mut dyn Random) -> u32 {
+    fn partition(&self, size: u64, partitions: &PartitionList, random: &mut dyn Random) -> u32 {
         let mut state = self.lock();
         let partition = self.kept(&state).unwrap_or_else(|| state.choose(partitions, random));
         state.count(size);
@@ -188,7 +188,7 @@ impl Chooser for Adaptive {
         stays
     }
 
-    fn next(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random) {
+    fn next(&self, previous: i64, partitions: &PartitionList, random: &mut dyn Random) {
         let mut state = self.lock();
         if state.current.is_none_or(|current| i64::from(current) == previous) {
             state.choose(partitions, random);
@@ -202,7 +202,7 @@ impl Chooser for Adaptive {
 }
 
 impl TopicState for Adaptive {
-    fn refresh(&self, partitions: &Partitions) {
+    fn refresh(&self, partitions: &PartitionList) {
         let mut state = self.lock();
         if state.current.is_some_and(|current| !partitions.contains(current)) {
             (state.current, state.produced, state.last) = (None, 0, 0);

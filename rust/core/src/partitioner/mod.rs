@@ -2,7 +2,7 @@
 //! KIP-794's adaptive partition, or round robin.
 //!
 //! A partitioner has one state for each topic, which threads share. There is no clock, and the caller provides the
-//! random numbers ([`Random`]). A choice takes the topic's current [`Partitions`]. A call without a choice (`peek`)
+//! random numbers ([`Random`]). A choice takes the topic's current [`PartitionList`]. A call without a choice (`peek`)
 //! does not, so a client reads its metadata for each batch and not for each record.
 
 pub mod adaptive;
@@ -50,12 +50,12 @@ impl<F: FnMut(u64) -> u64> Random for F {
 
 /// The partitions of one topic in a client's metadata: numbers in ascending order, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Partitions {
+pub struct PartitionList {
     all: Vec<u32>,
     available: Vec<u32>,
 }
 
-impl Partitions {
+impl PartitionList {
     /// `all` partitions of `topic`, and the `available` ones, which have a leader, in any order. An available partition
     /// that is not in `all` is ignored: a client may read the two lists in two steps, and the metadata may change
     /// between them.
@@ -129,7 +129,7 @@ fn led(all: &[u32], mut available: Vec<u32>) -> Vec<u32> {
 /// The state of a partitioner for one topic. Threads share it: any thread may call any method at any time.
 pub trait TopicState: Send + Sync {
     /// The partitions of the topic changed: a deleted partition must not be chosen again.
-    fn refresh(&self, partitions: &Partitions);
+    fn refresh(&self, partitions: &PartitionList);
 }
 
 /// A state that keeps a partition until the next choice.
@@ -138,14 +138,14 @@ pub trait Chooser: TopicState {
     fn peek(&self, size: u64) -> Option<u32>;
 
     /// The partition of a record of `size` bytes. Makes a choice if one is due.
-    fn partition(&self, size: u64, partitions: &Partitions, random: &mut dyn Random) -> u32;
+    fn partition(&self, size: u64, partitions: &PartitionList, random: &mut dyn Random) -> u32;
 
     /// The client is going to open a new batch for a record for `previous`. Returns whether the topic keeps its
     /// partition; a stale notice keeps it too. If false, the caller calls [`Chooser::next`].
     fn keeps(&self, previous: i64) -> bool;
 
     /// Replaces `previous` by another partition. No effect if it was replaced already.
-    fn next(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random);
+    fn next(&self, previous: i64, partitions: &PartitionList, random: &mut dyn Random);
 
     /// A record with a key was sent. It is not counted.
     fn keyed(&self) {}

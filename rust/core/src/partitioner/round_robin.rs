@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Partitions, TopicState};
+use super::{PartitionList, TopicState};
 
 /// The next partition of one topic.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct Turn {
 
 impl Turn {
     /// The next of the partitions with a leader, or of all partitions if none has a leader.
-    pub fn next(&self, partitions: &Partitions) -> u32 {
+    pub fn next(&self, partitions: &PartitionList) -> u32 {
         let candidates = partitions.candidates();
         // Clear the sign bit, as Java does for its counter, which becomes negative.
         candidates[(self.next.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff) as usize % candidates.len()]
@@ -22,7 +22,7 @@ impl Turn {
 
     /// Counts a new batch. Returns whether to read the leaders again: once in each round. The cost of reading them
     /// grows with their number, so a reading for each batch would not be constant.
-    pub fn rounds(&self, partitions: &Partitions) -> bool {
+    pub fn rounds(&self, partitions: &PartitionList) -> bool {
         let count = self.notices.fetch_add(1, Ordering::Relaxed) + 1;
         let due = count as usize >= partitions.candidates().len();
         if due {
@@ -34,7 +34,7 @@ impl Turn {
 
 impl TopicState for Turn {
     /// No effect: a turn is an index that is valid for any partitions.
-    fn refresh(&self, _partitions: &Partitions) {}
+    fn refresh(&self, _partitions: &PartitionList) {}
 }
 
 /// The largest number of notes. More notes mean that the client never calls a second time for a record. Then the oldest

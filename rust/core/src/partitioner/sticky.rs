@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::{Chooser, Partitions, Random, TopicState};
+use super::{Chooser, PartitionList, Random, TopicState};
 
 /// The value before the first choice. No client has a partition with this number.
 const NONE: i64 = i64::MIN;
@@ -34,7 +34,7 @@ impl Sticky {
 
     /// Replaces `previous` by another partition, and returns the sticky partition. If `previous` is not the sticky
     /// partition any more, the notice is stale and has no effect.
-    pub fn replace(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random) -> u32 {
+    pub fn replace(&self, previous: i64, partitions: &PartitionList, random: &mut dyn Random) -> u32 {
         let old = self.current.load(Ordering::Acquire);
         if old != NONE && old != previous {
             return old as u32;
@@ -50,7 +50,7 @@ impl Sticky {
 
 /// A partition with a leader other than `old`, each equally likely. `old` again if only `old` has a leader; any
 /// partition if none has a leader.
-fn choose(partitions: &Partitions, old: Option<u32>, random: &mut dyn Random) -> u32 {
+fn choose(partitions: &PartitionList, old: Option<u32>, random: &mut dyn Random) -> u32 {
     let candidates = partitions.candidates();
     let at = match partitions.available() {
         available if available.len() >= 2 => old.and_then(|old| available.binary_search(&old).ok()),
@@ -68,7 +68,7 @@ impl Chooser for Sticky {
         self.current()
     }
 
-    fn partition(&self, _size: u64, partitions: &Partitions, random: &mut dyn Random) -> u32 {
+    fn partition(&self, _size: u64, partitions: &PartitionList, random: &mut dyn Random) -> u32 {
         self.current().unwrap_or_else(|| self.replace(-1, partitions, random))
     }
 
@@ -77,13 +77,13 @@ impl Chooser for Sticky {
         current != NONE && current != previous
     }
 
-    fn next(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random) {
+    fn next(&self, previous: i64, partitions: &PartitionList, random: &mut dyn Random) {
         self.replace(previous, partitions, random);
     }
 }
 
 impl TopicState for Sticky {
-    fn refresh(&self, partitions: &Partitions) {
+    fn refresh(&self, partitions: &PartitionList) {
         let current = self.current.load(Ordering::Acquire);
         if u32::try_from(current).is_ok_and(|current| !partitions.contains(current)) {
             // If this fails, another thread has replaced the partition, and it chose among newer partitions.

@@ -67,7 +67,7 @@ pub enum UnassignedReason {
 
 /// The numbers of a stream join.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Numbers {
+pub struct JoinNumbers {
     /// By number, the owner. The length is the eligible count: the smallest partition count of a subscribed topic.
     pub owner: Vec<u32>,
     /// The subscribed topic with that partition count, the first of several; [`NONE`] if no member subscribes to a topic.
@@ -76,7 +76,7 @@ pub struct Numbers {
     pub(super) subscribed: BTreeSet<u32>,
 }
 
-impl Numbers {
+impl JoinNumbers {
     /// Why a partition of the group has no owner in the plan that these numbers make. O(log topics).
     fn why_unassigned(&self, group: &Group, partition: u32) -> UnassignedReason {
         let (topic, number) = group.topics().locate(partition);
@@ -98,7 +98,7 @@ pub struct Outcome {
     /// The owners before this plan.
     pub ownership: Ownership,
     /// The numbers of a stream join.
-    pub join: Option<Numbers>,
+    pub join: Option<JoinNumbers>,
     /// The search of the strategy that ended early, if one did: a better plan may exist.
     pub limited: Option<Limited>,
     /// Whether partitions that have subscribers may be without an owner.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
 use crate::planning::objective::Objective;
 use crate::planning::ownership::{CONTESTED, NEVER, Ownership};
-use crate::planning::plan::{Numbers, Plan};
+use crate::planning::plan::{JoinNumbers, Plan};
 use crate::planning::settlement::claim;
 use crate::planning::sticky;
 
@@ -32,7 +32,7 @@ fn age(group: &Group, member: u32) -> Age {
 
 /// A topic of a stream join that an operator should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum JoinNotice {
     /// A topic that members subscribe to does not exist, or has no partition. The join goes on without it.
     Missing(String),
     /// Members claim partitions, or numbers, that this topic of theirs does not have. Either it lost partitions, which KIP-315
@@ -50,13 +50,16 @@ fn topics_of(group: &Group) -> BTreeSet<u32> {
 
 /// The topics of the group that an operator should look at.
 #[must_use]
-pub fn notices(group: &Group) -> Vec<Notice> {
+pub fn notices(group: &Group) -> Vec<JoinNotice> {
     let topics = topics_of(group);
     let counts = topics.iter().map(|&topic| group.topics().count(topic));
     let (least, most) = (counts.clone().min(), counts.max());
-    let missing = group.missing_topics().iter().cloned().map(Notice::Missing);
+    let missing = group.missing_topics().iter().cloned().map(JoinNotice::Missing);
     let cuts = topics.into_iter().filter(|&topic| least < most && Some(group.topics().count(topic)) == least);
-    missing.chain(group.shrunk_topics().iter().copied().map(Notice::Shrunk)).chain(cuts.map(Notice::Cuts)).collect()
+    missing
+        .chain(group.shrunk_topics().iter().copied().map(JoinNotice::Shrunk))
+        .chain(cuts.map(JoinNotice::Cuts))
+        .collect()
 }
 
 /// The eligible count, and the first topic that has it; 0 and [`NONE`] if no member subscribes to a topic.
@@ -121,7 +124,7 @@ pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
 /// # Panics
 /// Never: the only topic of the reduced group is no larger than a real one.
 #[must_use]
-pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, Numbers) {
+pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, JoinNumbers) {
     let (count, smallest) = eligible(group);
     let spec = TopicSpec { name: "", partitions: i64::from(count), racks: None };
     let topics = Topics::new(vec![spec]).expect("one topic no larger than a real one");
@@ -133,7 +136,7 @@ pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, Numbers) {
     }
     let before = Ownership { owner: contract(group, &ownership.owner, count), held: Vec::new() };
     let owner = sticky::assign(&reduced.finish(), &before, Objective::default()).owner;
-    (Plan { owner: expand(group, &owner) }, Numbers { owner, smallest, subscribed: topics_of(group) })
+    (Plan { owner: expand(group, &owner) }, JoinNumbers { owner, smallest, subscribed: topics_of(group) })
 }
 
 /// By number below `count`, the member that has partitions of this number. The inverse of [`expand`]: the owner of a number

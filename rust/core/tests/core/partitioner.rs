@@ -9,7 +9,7 @@ use kafka_assignors_core::partitioner::murmur2;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
 use kafka_assignors_core::partitioner::topics::ByTopic;
-use kafka_assignors_core::partitioner::{Chooser, PartitionerError, Partitions, Random, TopicState};
+use kafka_assignors_core::partitioner::{Chooser, PartitionList, PartitionerError, Random, TopicState};
 use proptest::prelude::*;
 
 /// Given draws. Each must be below its bound, and all must be used.
@@ -36,11 +36,11 @@ impl Drop for Script {
     }
 }
 
-fn topic(all: u32, available: &[u32]) -> Partitions {
-    Partitions::new("t", (0..all).collect(), available.to_vec()).unwrap()
+fn topic(all: u32, available: &[u32]) -> PartitionList {
+    PartitionList::new("t", (0..all).collect(), available.to_vec()).unwrap()
 }
 
-fn led(all: u32) -> Partitions {
+fn led(all: u32) -> PartitionList {
     topic(all, &(0..all).collect::<Vec<_>>())
 }
 
@@ -129,7 +129,7 @@ fn keys_count_all_partitions_and_partitions_may_have_gaps() {
     assert_eq!(partitions.of_key(b"foobar"), 6);
     assert_eq!(partitions.of_key(b""), 1);
     // The hash selects an index in the list of partitions, as in Java.
-    let gaps = Partitions::new("t", vec![9, 2, 4], vec![4, 77]).unwrap();
+    let gaps = PartitionList::new("t", vec![9, 2, 4], vec![4, 77]).unwrap();
     assert_eq!((gaps.all(), gaps.available()), (&[2, 4, 9][..], &[4][..]));
     assert_eq!(gaps.of_key(b"a-little-bit-long-string"), 9);
 }
@@ -142,7 +142,7 @@ fn a_record_names_a_partition_that_there_is() {
         let refused = PartitionerError::OutOfRange { topic: "t".to_owned(), partition, count: 3 };
         assert_eq!(partitions.explicit("t", partition), Err(refused));
     }
-    let none = Partitions::new("t", vec![], vec![]);
+    let none = PartitionList::new("t", vec![], vec![]);
     assert_eq!(none, Err(PartitionerError::NoPartitions { topic: "t".to_owned() }));
 }
 
@@ -305,7 +305,7 @@ fn weights_are_kip_794s() {
 }
 
 /// The chosen partition for each draw of a load.
-fn drawn(load: &Load, partitions: &Partitions, total: u64) -> Vec<u32> {
+fn drawn(load: &Load, partitions: &PartitionList, total: u64) -> Vec<u32> {
     let choose = |draw| {
         let adaptive = Adaptive::new(1);
         adaptive.update_load(Some(load.clone()));
@@ -330,7 +330,7 @@ fn a_draw_takes_the_first_entry_that_is_greater() {
 #[test]
 fn weights_follow_leaders_and_load() {
     let (adaptive, all, some) = (Adaptive::new(1), led(4), topic(4, &[1, 2]));
-    let choose = |partitions: &Partitions, draws: (u64, u64)| {
+    let choose = |partitions: &PartitionList, draws: (u64, u64)| {
         let chosen = adaptive.partition(2, partitions, &mut Script::new(&[draws]));
         assert_eq!(adaptive.peek(2), None);
         chosen

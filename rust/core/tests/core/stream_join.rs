@@ -8,7 +8,7 @@ use kafka_assignors_core::planning::group::{Group, NONE, TopicSpec, Topics};
 use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment, record_bytes_of_plan};
 use kafka_assignors_core::planning::plan::{Outcome, UnassignedReason};
 use kafka_assignors_core::planning::strategy::{Strategy, assign};
-use kafka_assignors_core::planning::stream_join::{Notice, notices};
+use kafka_assignors_core::planning::stream_join::{JoinNotice, notices};
 use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::verify::{PlanFault, verify_outcome};
 
@@ -152,7 +152,7 @@ fn different_subscriptions_leave_partitions_over_each_with_its_reason() {
             ((3, 4), UnassignedReason::Beyond { topic: 0 }),
         ]
     );
-    assert_eq!(notices(&group), [Notice::Cuts(0)]);
+    assert_eq!(notices(&group), [JoinNotice::Cuts(0)]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn counts_grow_topic_by_topic_and_new_numbers_come_when_all_have_them() {
     def.topics.insert("views".to_owned(), TopicDef { partitions: 6, racks: None });
     let (group, outcome) = planned(&def, EAGER);
     assert_eq!(numbers(&outcome), [0, 0, 1, 1]);
-    assert_eq!(notices(&group), [Notice::Cuts(0)]);
+    assert_eq!(notices(&group), [JoinNotice::Cuts(0)]);
     def.topics.insert("clicks".to_owned(), TopicDef { partitions: 6, racks: None });
     let (group, outcome) = planned(&def, EAGER);
     assert_eq!(numbers(&outcome), [0, 0, 1, 1, 0, 1]);
@@ -335,14 +335,14 @@ fn numbers_that_no_topic_has_are_no_claims_but_are_noted() {
     let all = [data(&[-1, 0, 4, i32::MAX, i32::MIN], 3), data(&[1], 3)];
     let result = performed(&all, &[("clicks", 4), ("views", 5)], EAGER, None);
     assert_eq!(result.outcome.ownership.owner[..4], [0, 1, NONE, NONE]);
-    assert_eq!(notices(&result.group), [Notice::Shrunk(0), Notice::Shrunk(1), Notice::Cuts(0)]);
+    assert_eq!(notices(&result.group), [JoinNotice::Shrunk(0), JoinNotice::Shrunk(1), JoinNotice::Cuts(0)]);
     let repeated = performed(&[data(&[2, 2, 0, 2], 3), data(&[], 0)], &BOTH, EAGER, None);
     assert_eq!(repeated.outcome.ownership.owner[..4], [0, NONE, 0, NONE]);
     let missing = performed(&[data(&[0], 3)], &[("clicks", 2), ("unused", 9)], EAGER, None);
-    assert_eq!(notices(&missing.group), [Notice::Missing("views".to_owned())]);
+    assert_eq!(notices(&missing.group), [JoinNotice::Missing("views".to_owned())]);
     assert_eq!(numbers(&missing.outcome), [0, 0]);
     let empty = performed(&[data(&[0], 3)], &[("clicks", 2), ("views", 0)], EAGER, None);
-    assert_eq!(notices(&empty.group), [Notice::Missing("views".to_owned())]);
+    assert_eq!(notices(&empty.group), [JoinNotice::Missing("views".to_owned())]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use kafka_assignors_core::planning::replay::{Figures, RebalanceCause, Row};
+use kafka_assignors_core::planning::replay::{Figures, RebalanceCause, RebalanceOutcome};
 
 use super::histories::Key;
 use super::{field, list};
@@ -59,7 +59,7 @@ impl Rebalances {
         Schema::new(columns.map(|(name, data_type)| field(name, data_type)).to_vec())
     }
 
-    pub(super) fn push(&mut self, [cluster, group_id]: Key<'_>, label: &str, row: &Row) {
+    pub(super) fn push(&mut self, [cluster, group_id]: Key<'_>, label: &str, row: &RebalanceOutcome) {
         let cause = match row.cause {
             RebalanceCause::Members => "members",
             RebalanceCause::Partitions => "partitions",
@@ -193,7 +193,7 @@ impl Shares {
         &mut self,
         [cluster, group_id]: Key<'_>,
         label: &str,
-        row: &Row,
+        row: &RebalanceOutcome,
         member_id: &str,
         topic: &str,
         numbers: &[i32],

@@ -11,7 +11,9 @@ use arrow_schema::{Schema, SchemaRef};
 use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::ownerless::Intervals;
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::replay::{Assigned, History, Planned, Row, Source, replay_planned};
+use kafka_assignors_core::planning::replay::{
+    Assigned, History, PlanSource, Planned, RebalanceOutcome, replay_planned,
+};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -59,10 +61,10 @@ impl Strategies {
         })
     }
 
-    fn label(&self, row: &Row) -> &str {
+    fn label(&self, row: &RebalanceOutcome) -> &str {
         match row.source {
-            Source::Strategy(index) => &self.labels[index],
-            Source::Observed => OBSERVED,
+            PlanSource::Strategy(index) => &self.labels[index],
+            PlanSource::Observed => OBSERVED,
         }
     }
 }
@@ -213,7 +215,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
         };
         let replayed = history.and_then(|history| {
             let mut planner = |index, group: &Group, ownership: &Ownership| known.plan(index, group, ownership);
-            let each = |row: Row, _: Assigned<'_>| {
+            let each = |row: RebalanceOutcome, _: Assigned<'_>| {
                 rows.push(key, known.label(&row), &row);
                 ControlFlow::Continue(())
             };
@@ -246,7 +248,7 @@ fn assignments(
         let Ok(history) = histories.read(row, &mut topics) else { continue };
         let history = History { counts_wait, ..history };
         let mut wanted = true;
-        let each = |row: Row, assigned: Assigned<'_>| {
+        let each = |row: RebalanceOutcome, assigned: Assigned<'_>| {
             let label = known.label(&row);
             assigned.each(|member, topic, numbers| {
                 shares.push(key, label, &row, member, topic, numbers);

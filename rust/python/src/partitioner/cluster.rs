@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use kafka_assignors_core::partitioner::topics::ByTopic;
-use kafka_assignors_core::partitioner::{PartitionerError as Refused, Partitions, TopicState};
+use kafka_assignors_core::partitioner::{PartitionList, PartitionerError as Refused, TopicState};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -31,7 +31,7 @@ struct Topic<S> {
 
 impl<S> Topic<S> {
     /// The cached partitions, if they are still valid.
-    fn unchanged(&self, asked: &GivenTopic<'_>) -> Option<&Arc<Partitions>> {
+    fn unchanged(&self, asked: &GivenTopic<'_>) -> Option<&Arc<PartitionList>> {
         let seen = self.seen.as_ref()?;
         seen.source.as_ref()?.is(asked.entry.as_ref()).then_some(&seen.partitions)
     }
@@ -40,7 +40,7 @@ impl<S> Topic<S> {
 /// The cached partitions of a topic, and the dictionary from which they were read.
 struct Seen {
     source: Option<Source>,
-    partitions: Arc<Partitions>,
+    partitions: Arc<PartitionList>,
 }
 
 struct Source {
@@ -111,7 +111,7 @@ impl<S: TopicState> KnownTopics<S> {
     pub(super) fn unchanged<R>(
         &self,
         asked: &GivenTopic<'_>,
-        read: impl FnOnce(&Arc<S>, &Partitions) -> R,
+        read: impl FnOnce(&Arc<S>, &PartitionList) -> R,
     ) -> Option<R> {
         let unchanged = |topic: &Topic<S>| topic.unchanged(asked).map(|partitions| read(&topic.state, partitions));
         self.by_name.read(asked.name, unchanged).flatten()
@@ -119,7 +119,11 @@ impl<S: TopicState> KnownTopics<S> {
 
     /// The topic with the current partitions of the cluster. The leaders may be older, unless the methods of the
     /// cluster are called each time.
-    pub(super) fn know(&self, asked: &GivenTopic<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
+    pub(super) fn know(
+        &self,
+        asked: &GivenTopic<'_>,
+        new: impl FnOnce() -> S,
+    ) -> PyResult<(Arc<S>, Arc<PartitionList>)> {
         if let Some(known) = self.known(asked) {
             return Ok(known);
         }
@@ -132,7 +136,7 @@ impl<S: TopicState> KnownTopics<S> {
         &self,
         asked: &GivenTopic<'_>,
         new: impl FnOnce() -> S,
-    ) -> PyResult<Option<(Arc<S>, Arc<Partitions>)>> {
+    ) -> PyResult<Option<(Arc<S>, Arc<PartitionList>)>> {
         if let Some(known) = self.known(asked) {
             return Ok(Some(known));
         }
@@ -142,7 +146,7 @@ impl<S: TopicState> KnownTopics<S> {
         }
     }
 
-    fn known(&self, asked: &GivenTopic<'_>) -> Option<(Arc<S>, Arc<Partitions>)> {
+    fn known(&self, asked: &GivenTopic<'_>) -> Option<(Arc<S>, Arc<PartitionList>)> {
         let known = |topic: &Topic<S>| Some((topic.state.clone(), topic.unchanged(asked)?.clone()));
         self.by_name.read(asked.name, known).flatten()
     }
@@ -152,8 +156,8 @@ impl<S: TopicState> KnownTopics<S> {
         asked: &GivenTopic<'_>,
         all: Vec<u32>,
         new: impl FnOnce() -> S,
-    ) -> PyResult<(Arc<S>, Arc<Partitions>)> {
-        let partitions = Arc::new(Partitions::new(asked.name, all, asked.leaders()?).map_err(refused)?);
+    ) -> PyResult<(Arc<S>, Arc<PartitionList>)> {
+        let partitions = Arc::new(PartitionList::new(asked.name, all, asked.leaders()?).map_err(refused)?);
         let source = asked.entry.as_ref().map(|(entry, size)| Source { entry: entry.clone().unbind(), size: *size });
         let seen = Seen { source, partitions: partitions.clone() };
         let (state, old) = self.by_name.write(
@@ -173,8 +177,8 @@ impl<S: TopicState> KnownTopics<S> {
         &self,
         asked: &GivenTopic<'_>,
         state: &Arc<S>,
-        known: &Arc<Partitions>,
-    ) -> PyResult<Arc<Partitions>> {
+        known: &Arc<PartitionList>,
+    ) -> PyResult<Arc<PartitionList>> {
         if asked.entry.is_none() {
             return Ok(known.clone());
         }

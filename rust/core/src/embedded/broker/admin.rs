@@ -106,7 +106,7 @@ fn describe_by_id(catalogue: &Catalogue, topic_id: TopicId, name: Option<String>
     MetadataTopic { error_code: ErrorCode::UNKNOWN_TOPIC_ID, topic_id, name, ..Default::default() }
 }
 
-fn describe(name: String, topic: &super::catalogue::Topic, brokers: u32) -> MetadataTopic {
+fn describe(name: String, topic: &super::catalogue::StoredTopic, brokers: u32) -> MetadataTopic {
     let partitions = (0..topic.partitions()).map(|partition| {
         let replicas = topic.replicas(partition, brokers);
         MetadataPartition {

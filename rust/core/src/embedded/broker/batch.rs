@@ -73,8 +73,8 @@ impl Batch {
                 return Err(invalid("only record batches of magic 2 are taken: use a client of Kafka 0.11 or later"));
             }
         }
-        let fields = Fields::read(&bytes).map_err(|_| corrupt("the record batch ends inside its header"))?;
-        let whole = usize::try_from(fields.length).ok().and_then(|length| length.checked_add(LOG_OVERHEAD));
+        let header = BatchHeader::read(&bytes).map_err(|_| corrupt("the record batch ends inside its header"))?;
+        let whole = usize::try_from(header.length).ok().and_then(|length| length.checked_add(LOG_OVERHEAD));
         match whole {
             Some(whole) if (HEADER..=bytes.len()).contains(&whole) => {
                 if whole < bytes.len() {
@@ -83,27 +83,27 @@ impl Batch {
             }
             _ => return Err(corrupt("the length of the record batch is not that of its bytes")),
         }
-        if fields.crc != crc32c::crc32c(&bytes[CHECKED_FROM..]) {
+        if header.crc != crc32c::crc32c(&bytes[CHECKED_FROM..]) {
             return Err(corrupt("the checksum of the record batch is wrong"));
         }
-        if fields.records < 1 || fields.last_offset_delta != fields.records - 1 {
+        if header.records < 1 || header.last_offset_delta != header.records - 1 {
             return Err(invalid("the record batch counts its records wrongly"));
         }
-        if fields.attributes & (TRANSACTIONAL | CONTROL) != 0 {
+        if header.attributes & (TRANSACTIONAL | CONTROL) != 0 {
             return Err(invalid("transactions are not served here"));
         }
-        if fields.producer_id >= 0 && (fields.producer_epoch < 0 || fields.base_sequence < 0) {
+        if header.producer_id >= 0 && (header.producer_epoch < 0 || header.base_sequence < 0) {
             return Err(invalid("a producer id comes with an epoch and a sequence number"));
         }
         Ok(Self {
             base_offset: 0,
-            last_offset: i64::from(fields.last_offset_delta),
-            base_timestamp: fields.base_timestamp,
-            max_timestamp: fields.max_timestamp,
-            producer_id: fields.producer_id,
-            producer_epoch: fields.producer_epoch,
-            base_sequence: fields.base_sequence,
-            compressed: fields.attributes & COMPRESSION != 0,
+            last_offset: i64::from(header.last_offset_delta),
+            base_timestamp: header.base_timestamp,
+            max_timestamp: header.max_timestamp,
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            base_sequence: header.base_sequence,
+            compressed: header.attributes & COMPRESSION != 0,
             bytes,
         })
     }
@@ -180,7 +180,7 @@ impl Batch {
     }
 }
 
-struct Fields {
+struct BatchHeader {
     length: i32,
     crc: u32,
     attributes: i16,
@@ -193,7 +193,7 @@ struct Fields {
     records: i32,
 }
 
-impl Fields {
+impl BatchHeader {
     fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         reader.i64("base offset")?;

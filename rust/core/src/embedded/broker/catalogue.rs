@@ -73,7 +73,7 @@ pub(super) enum Placement {
 
 /// One topic.
 #[derive(Debug)]
-pub(super) struct Topic {
+pub(super) struct StoredTopic {
     id: TopicId,
     partitions: u32,
     placement: Placement,
@@ -81,7 +81,7 @@ pub(super) struct Topic {
     logs: FxHashMap<u32, Partition>,
 }
 
-impl Topic {
+impl StoredTopic {
     /// The topic's id.
     #[must_use]
     pub(super) fn id(&self) -> TopicId {
@@ -167,7 +167,7 @@ fn default_of(name: &str) -> Option<&'static str> {
 /// All topics, by name.
 #[derive(Debug)]
 pub(super) struct Catalogue {
-    topics: BTreeMap<String, Topic>,
+    topics: BTreeMap<String, StoredTopic>,
     names: BTreeMap<TopicId, String>,
     /// The number of topics that were deleted. It makes the id of a topic differ from those of topics that had its name before.
     deleted: usize,
@@ -195,7 +195,7 @@ impl Catalogue {
     }
 
     /// The topics in order of name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Topic)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &StoredTopic)> {
         self.topics.iter()
     }
 
@@ -207,12 +207,12 @@ impl Catalogue {
 
     /// The topic with this name.
     #[must_use]
-    pub(super) fn get(&self, name: &str) -> Option<&Topic> {
+    pub(super) fn get(&self, name: &str) -> Option<&StoredTopic> {
         self.topics.get(name)
     }
 
     /// A partition for writing, if it exists.
-    pub(super) fn partition_mut(&mut self, topic: &str, partition: i32) -> Option<(&mut Topic, u32)> {
+    pub(super) fn partition_mut(&mut self, topic: &str, partition: i32) -> Option<(&mut StoredTopic, u32)> {
         let topic = self.topics.get_mut(topic)?;
         let partition = u32::try_from(partition).ok().filter(|&partition| partition < topic.partitions)?;
         Some((topic, partition))
@@ -220,7 +220,7 @@ impl Catalogue {
 
     /// A partition for reading, if it exists.
     #[must_use]
-    pub(super) fn partition(&self, topic: &str, partition: i32) -> Option<(&Topic, u32)> {
+    pub(super) fn partition(&self, topic: &str, partition: i32) -> Option<(&StoredTopic, u32)> {
         let topic = self.topics.get(topic)?;
         let partition = u32::try_from(partition).ok().filter(|&partition| partition < topic.partitions)?;
         Some((topic, partition))
@@ -305,7 +305,7 @@ impl Catalogue {
         self.total += u64::from(partitions);
         let id = Uuid::of_name(name, self.deleted).to_bytes();
         self.names.insert(id, name.to_owned());
-        let topic = Topic { id, partitions, placement, settings, logs: FxHashMap::default() };
+        let topic = StoredTopic { id, partitions, placement, settings, logs: FxHashMap::default() };
         self.topics.insert(name.to_owned(), topic);
         Ok(())
     }

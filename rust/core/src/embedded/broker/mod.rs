@@ -415,7 +415,7 @@ impl Broker {
     }
 
     fn topics_changed(&mut self) {
-        let known = |topic: &catalogue::Topic| Topic { id: topic.id(), partitions: topic.partitions() as i32 };
+        let known = |topic: &catalogue::StoredTopic| Topic { id: topic.id(), partitions: topic.partitions() as i32 };
         let topics = self.catalogue.iter().map(|(name, topic)| (name.clone(), known(topic)));
         self.coordinator.set_topics(topics.collect());
     }

@@ -1,7 +1,7 @@
 //! DescribeGroups, ConsumerGroupDescribe, ListGroups and DeleteGroups.
 
 use super::config::Config;
-use super::group::{ClassicGroup, State};
+use super::group::{ClassicGroup, ClassicGroupState};
 use super::groups::{AnyGroup, Groups};
 use super::topics::ClusterTopics;
 use crate::protocol::group_admin::{
@@ -22,7 +22,7 @@ fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGrou
     let Some(group) = group else {
         return DescribedGroup { group_id, group_state: "Dead".to_owned(), ..Default::default() };
     };
-    let stable = group.state == State::Stable;
+    let stable = group.state == ClassicGroupState::Stable;
     let members = group.members.iter().map(|(id, member)| DescribedGroupMember {
         member_id: id.clone(),
         group_instance_id: member.instance_id.clone(),

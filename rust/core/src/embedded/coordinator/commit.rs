@@ -1,6 +1,6 @@
 //! OffsetCommit, with the checks of member and generation.
 
-use super::group::{ClassicGroup, Context, State};
+use super::group::{ClassicGroup, ClassicGroupState, Context};
 use super::groups::AnyGroup;
 use super::offsets::{Committed, commit_answer, known, refuse_commit};
 use super::topics::ClusterTopics;
@@ -11,7 +11,7 @@ impl ClassicGroup {
     /// Whether a commit from this member and generation is valid. The checks are in the order of a broker's.
     fn validate_commit(&self, request: &OffsetCommitRequest) -> Result<(), ErrorCode> {
         let instance_id = request.group_instance_id.as_deref();
-        if request.generation_id < 0 && self.state == State::Empty {
+        if request.generation_id < 0 && self.state == ClassicGroupState::Empty {
             return Ok(());
         }
         if request.generation_id < 0 && request.member_id.is_empty() && instance_id.is_none() {
@@ -21,7 +21,7 @@ impl ClassicGroup {
         if request.generation_id != self.generation {
             return Err(ErrorCode::ILLEGAL_GENERATION);
         }
-        if self.state == State::CompletingRebalance {
+        if self.state == ClassicGroupState::CompletingRebalance {
             return Err(ErrorCode::REBALANCE_IN_PROGRESS);
         }
         Ok(())
@@ -45,7 +45,7 @@ pub(super) fn commit(
         return refuse_commit(request, topics, code);
     }
     if let AnyGroup::Classic(group) = group
-        && matches!(group.state, State::Stable | State::PreparingRebalance)
+        && matches!(group.state, ClassicGroupState::Stable | ClassicGroupState::PreparingRebalance)
     {
         group.renew_session(context, &request.member_id);
     }

@@ -2,7 +2,7 @@
 //! converts a classic group. When the last member of the new protocol has gone, the group is classic again, and rebalances.
 
 use super::consumer::{ConsumerGroup, Refusal};
-use super::group::{Context, State};
+use super::group::{ClassicGroupState, Context};
 use super::groups::{AnyGroup, Groups};
 use super::topics::ClusterTopics;
 
@@ -16,7 +16,9 @@ pub(super) fn upgrade(
     id: &str,
     topics: &ClusterTopics,
 ) -> Result<(), Refusal> {
-    let Some(classic) = groups.classic(id).filter(|group| group.state != State::Empty) else { return Ok(()) };
+    let Some(classic) = groups.classic(id).filter(|group| group.state != ClassicGroupState::Empty) else {
+        return Ok(());
+    };
     let mut group = ConsumerGroup::of_classic(classic, context.config, topics)?;
     if let Some(AnyGroup::Classic(classic)) = groups.remove(id) {
         group.replace_classic(*classic, context);

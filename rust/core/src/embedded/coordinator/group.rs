@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The states of a classic group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ClassicGroupState {
     /// No members.
     Empty,
     /// Waiting for the members to join.
@@ -23,15 +23,15 @@ pub enum State {
     Stable,
 }
 
-impl State {
+impl ClassicGroupState {
     /// Kafka's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            State::Empty => "Empty",
-            State::PreparingRebalance => "PreparingRebalance",
-            State::CompletingRebalance => "CompletingRebalance",
-            State::Stable => "Stable",
+            ClassicGroupState::Empty => "Empty",
+            ClassicGroupState::PreparingRebalance => "PreparingRebalance",
+            ClassicGroupState::CompletingRebalance => "CompletingRebalance",
+            ClassicGroupState::Stable => "Stable",
         }
     }
 }
@@ -47,7 +47,7 @@ pub(super) struct Context<'a> {
 
 /// A member.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct ClassicMember {
     pub(super) instance_id: Option<String>,
     pub(super) client_id: String,
     pub(super) client_host: String,
@@ -65,7 +65,7 @@ pub(super) struct Member {
     pub(super) is_new: bool,
 }
 
-impl Member {
+impl ClassicMember {
     fn protocol_names(&self) -> BTreeSet<&str> {
         self.protocols.iter().map(|protocol| protocol.name.as_str()).collect()
     }
@@ -82,14 +82,14 @@ pub(super) struct InitialWait {
 #[derive(Debug)]
 pub(super) struct ClassicGroup {
     pub(super) id: String,
-    pub(super) state: State,
+    pub(super) state: ClassicGroupState,
     pub(super) generation: i32,
     /// `None` before the first member joins. An empty group keeps it.
     pub(super) protocol_type: Option<String>,
     /// The protocol of the current generation.
     pub(super) protocol: Option<String>,
     pub(super) leader: Option<String>,
-    pub(super) members: BTreeMap<String, Member>,
+    pub(super) members: BTreeMap<String, ClassicMember>,
     /// Instance id to member id.
     pub(super) static_members: BTreeMap<String, String>,
     /// Member ids that were sent with MEMBER_ID_REQUIRED and are not used yet.
@@ -109,7 +109,7 @@ impl ClassicGroup {
     pub(super) fn new(id: String) -> Self {
         Self {
             id,
-            state: State::Empty,
+            state: ClassicGroupState::Empty,
             generation: 0,
             protocol_type: None,
             protocol: None,
@@ -157,7 +157,7 @@ impl ClassicGroup {
 
     /// Whether a member with these protocols could be in the group: all members must share at least one.
     pub(super) fn supports(&self, protocol_type: &str, protocols: &[JoinGroupProtocol]) -> bool {
-        if self.state == State::Empty {
+        if self.state == ClassicGroupState::Empty {
             return !protocol_type.is_empty() && !protocols.is_empty();
         }
         self.protocol_type.as_deref() == Some(protocol_type)
@@ -182,7 +182,7 @@ impl ClassicGroup {
     }
 
     /// A member's metadata for the protocol of the generation; empty before there is one.
-    pub(super) fn metadata_of<'a>(&self, member: &'a Member) -> &'a [u8] {
+    pub(super) fn metadata_of<'a>(&self, member: &'a ClassicMember) -> &'a [u8] {
         let chosen = member.protocols.iter().find(|protocol| Some(&protocol.name) == self.protocol.as_ref());
         chosen.map_or(&[], |protocol| &protocol.metadata)
     }
@@ -202,7 +202,7 @@ impl ClassicGroup {
     }
 
     /// Adds a member. The first member becomes the leader.
-    pub(super) fn add(&mut self, member_id: String, protocol_type: String, member: Member) {
+    pub(super) fn add(&mut self, member_id: String, protocol_type: String, member: ClassicMember) {
         if let Some(instance_id) = &member.instance_id {
             self.static_members.insert(instance_id.clone(), member_id.clone());
         }

@@ -1,7 +1,7 @@
 //! The groups of both protocols, by id.
 
 use super::consumer::ConsumerGroup;
-use super::group::{ClassicGroup, State};
+use super::group::{ClassicGroup, ClassicGroupState};
 use super::offsets::Offsets;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl AnyGroup {
 
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            AnyGroup::Classic(group) => group.state == State::Empty,
+            AnyGroup::Classic(group) => group.state == ClassicGroupState::Empty,
             AnyGroup::Consumer(group) => group.is_empty(),
         }
     }
@@ -109,7 +109,7 @@ impl Groups {
     /// members.
     pub(super) fn consumer_or_new(&mut self, id: &str, new: impl Fn() -> ConsumerGroup) -> Option<&mut ConsumerGroup> {
         if let Some(AnyGroup::Classic(group)) = self.0.get_mut(id)
-            && group.state == State::Empty
+            && group.state == ClassicGroupState::Empty
         {
             let offsets = std::mem::take(&mut group.offsets);
             let mut consumer = new();

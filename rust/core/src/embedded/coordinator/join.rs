@@ -2,7 +2,7 @@
 
 use super::answers::{answer_join, refuse_join};
 use super::connections::Ticket;
-use super::group::{ClassicGroup, Context, Member, State};
+use super::group::{ClassicGroup, ClassicGroupState, ClassicMember, Context};
 use super::record;
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
@@ -59,11 +59,13 @@ impl ClassicGroup {
         let limit = context.config.max_group_size;
         let member = self.members.get(member_id);
         match self.state {
-            State::Empty => true,
-            State::PreparingRebalance => {
+            ClassicGroupState::Empty => true,
+            ClassicGroupState::PreparingRebalance => {
                 member.is_some_and(|member| member.joining.is_some()) || self.waiting_to_join() < limit
             }
-            State::CompletingRebalance | State::Stable => member.is_some() || self.members.len() < limit,
+            ClassicGroupState::CompletingRebalance | ClassicGroupState::Stable => {
+                member.is_some() || self.members.len() < limit
+            }
         }
     }
 
@@ -84,29 +86,33 @@ impl ClassicGroup {
         match self.state {
             // The response was lost, or a follower joins again without a change. The member is in this generation
             // already.
-            State::CompletingRebalance if unchanged => {
+            ClassicGroupState::CompletingRebalance if unchanged => {
                 let response = self.join_response(&member_id, leads);
                 answer_join(context.connections, ticket, response);
             }
-            State::Stable if unchanged && !leads => {
+            ClassicGroupState::Stable if unchanged && !leads => {
                 let response = self.join_response(&member_id, false);
                 answer_join(context.connections, ticket, response);
             }
             // Rebalance even if the leader's metadata is unchanged: a leader rejoins for other changes, for example of
             // the topics.
-            State::PreparingRebalance | State::CompletingRebalance | State::Stable => {
+            ClassicGroupState::PreparingRebalance
+            | ClassicGroupState::CompletingRebalance
+            | ClassicGroupState::Stable => {
                 let (session, rebalance) = timeouts(&request, ticket.version());
                 self.update(&member_id, request.protocols, rebalance, session, Some(ticket));
                 self.rebalance_or_complete_join(context);
             }
             // An empty group has no members to validate.
-            State::Empty => refuse_join(context.connections, ticket, member_id, ErrorCode::UNKNOWN_MEMBER_ID),
+            ClassicGroupState::Empty => {
+                refuse_join(context.connections, ticket, member_id, ErrorCode::UNKNOWN_MEMBER_ID)
+            }
         }
     }
 
     fn add_joining(&mut self, context: &mut Context<'_>, request: JoinGroupRequest, ticket: Ticket, member_id: String) {
         let (session_timeout_ms, rebalance_timeout_ms) = timeouts(&request, ticket.version());
-        let member = Member {
+        let member = ClassicMember {
             instance_id: request.group_instance_id,
             client_id: ticket.client_id().to_owned(),
             client_host: context.config.client_host.clone(),
@@ -148,7 +154,7 @@ impl ClassicGroup {
         self.update(new, request.protocols, rebalance, session, Some(ticket));
 
         match self.state {
-            State::Stable if self.elect_protocol() == self.protocol => {
+            ClassicGroupState::Stable if self.elect_protocol() == self.protocol => {
                 let Some(ticket) = self.members.get_mut(new).and_then(|member| member.joining.take()) else { return };
                 let size = record::batch_bytes(self, |id| self.members.get(id).map_or(0, |m| m.assignment.len()));
                 if size > context.config.max_record_bytes {
@@ -169,8 +175,8 @@ impl ClassicGroup {
                 answer_join(context.connections, ticket, response);
             }
             // In CompletingRebalance the leader may be computing the assignment for the old member id: rebalance again.
-            State::Stable | State::CompletingRebalance => self.prepare_rebalance(context),
-            State::PreparingRebalance | State::Empty => self.maybe_complete_join(context),
+            ClassicGroupState::Stable | ClassicGroupState::CompletingRebalance => self.prepare_rebalance(context),
+            ClassicGroupState::PreparingRebalance | ClassicGroupState::Empty => self.maybe_complete_join(context),
         }
     }
 

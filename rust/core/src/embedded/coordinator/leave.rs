@@ -1,6 +1,6 @@
 //! LeaveGroup.
 
-use super::group::{ClassicGroup, Context, State};
+use super::group::{ClassicGroup, ClassicGroupState, Context};
 use super::groups::AnyGroup;
 use crate::protocol::ErrorCode;
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupMemberResponse, LeaveGroupRequest, LeaveGroupResponse};
@@ -45,7 +45,7 @@ impl ClassicGroup {
     /// Removes the members; one code for each.
     fn leave(&mut self, context: &mut Context<'_>, members: &[LeaveGroupMember]) -> Vec<ErrorCode> {
         let codes: Vec<_> = members.iter().map(|member| self.leave_one(context, member)).collect();
-        if codes.contains(&ErrorCode::NONE) && self.state != State::Empty {
+        if codes.contains(&ErrorCode::NONE) && self.state != ClassicGroupState::Empty {
             self.rebalance_or_complete_join(context);
         }
         codes

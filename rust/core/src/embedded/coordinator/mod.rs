@@ -32,7 +32,7 @@ mod topics;
 pub use config::{Config, MigrationPolicy};
 pub use connections::Reply;
 pub use consumer::{ConsumerGroupState, ConsumerGroupView, ConsumerMemberView, MemberState};
-pub use group::State;
+pub use group::ClassicGroupState;
 pub use offsets::Committed;
 pub use topics::Topic;
 
@@ -63,7 +63,7 @@ pub struct GroupView {
     /// The group.
     pub group_id: String,
     /// The state.
-    pub state: State,
+    pub state: ClassicGroupState,
     /// The current generation; 0 before the first.
     pub generation: i32,
     /// `None` before the first member joins.

@@ -2,14 +2,14 @@
 //! that do not join or sync.
 
 use super::answers::{answer_join, refuse_sync};
-use super::group::{ClassicGroup, Context, InitialWait, State};
+use super::group::{ClassicGroup, ClassicGroupState, Context, InitialWait};
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
 
 impl ClassicGroup {
     /// Starts a rebalance. During a join phase, ends the join phase if all members have joined.
     pub(super) fn rebalance_or_complete_join(&mut self, context: &mut Context<'_>) {
-        if self.state == State::PreparingRebalance {
+        if self.state == ClassicGroupState::PreparingRebalance {
             self.maybe_complete_join(context);
         } else {
             self.prepare_rebalance(context);
@@ -19,21 +19,21 @@ impl ClassicGroup {
     /// Ends the join phase if all members have joined. The initial wait is not shortened: it waits for members that are
     /// not known yet.
     pub(super) fn maybe_complete_join(&mut self, context: &mut Context<'_>) {
-        if self.state == State::PreparingRebalance && self.initial.is_none() && self.all_joined() {
+        if self.state == ClassicGroupState::PreparingRebalance && self.initial.is_none() && self.all_joined() {
             self.complete_join(context);
         }
     }
 
     /// Starts the join phase: every member must join again.
     pub(super) fn prepare_rebalance(&mut self, context: &mut Context<'_>) {
-        if self.state == State::CompletingRebalance {
+        if self.state == ClassicGroupState::CompletingRebalance {
             self.drop_plan(context, ErrorCode::REBALANCE_IN_PROGRESS);
         }
         self.pending_sync.clear();
         context.timers.cancel(Timer::Sync(self.id.clone()));
 
-        let was_empty = self.state == State::Empty;
-        self.state = State::PreparingRebalance;
+        let was_empty = self.state == ClassicGroupState::Empty;
+        self.state = ClassicGroupState::PreparingRebalance;
         if was_empty {
             let delay_ms = context.config.initial_rebalance_delay_ms;
             let remaining_ms = self.rebalance_timeout_ms().saturating_sub(delay_ms);
@@ -52,7 +52,7 @@ impl ClassicGroup {
 
     /// The timer of the join phase fired.
     pub(super) fn join_phase_expired(&mut self, context: &mut Context<'_>) {
-        if self.state != State::PreparingRebalance {
+        if self.state != ClassicGroupState::PreparingRebalance {
             return;
         }
         match self.initial {
@@ -71,7 +71,7 @@ impl ClassicGroup {
     /// members are removed, and static members stay until their session ends.
     fn complete_join(&mut self, context: &mut Context<'_>) {
         context.timers.cancel(Timer::Join(self.id.clone()));
-        let missing = |member: &super::group::Member| member.joining.is_none() && member.instance_id.is_none();
+        let missing = |member: &super::group::ClassicMember| member.joining.is_none() && member.instance_id.is_none();
         let gone: Vec<String> =
             self.members.iter().filter(|(_, member)| missing(member)).map(|(id, _)| id.clone()).collect();
         for id in gone {
@@ -90,10 +90,10 @@ impl ClassicGroup {
         self.generation = self.generation.checked_add(1).unwrap_or(0);
         self.protocol = self.elect_protocol();
         if self.members.is_empty() {
-            self.state = State::Empty;
+            self.state = ClassicGroupState::Empty;
             return;
         }
-        self.state = State::CompletingRebalance;
+        self.state = ClassicGroupState::CompletingRebalance;
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             let response = self.join_response(&id, self.is_leader(&id));
             if let Some(member) = self.members.get_mut(&id) {
@@ -138,7 +138,9 @@ impl ClassicGroup {
 
     /// The timer of the sync phase fired: members that have not sent SyncGroup are removed.
     pub(super) fn sync_phase_expired(&mut self, context: &mut Context<'_>) {
-        if !matches!(self.state, State::CompletingRebalance | State::Stable) || self.pending_sync.is_empty() {
+        if !matches!(self.state, ClassicGroupState::CompletingRebalance | ClassicGroupState::Stable)
+            || self.pending_sync.is_empty()
+        {
             return;
         }
         for id in std::mem::take(&mut self.pending_sync) {
@@ -151,7 +153,7 @@ impl ClassicGroup {
     pub(super) fn session_expired(&mut self, context: &mut Context<'_>, member_id: &str) {
         if self.pending.contains(member_id) {
             self.remove(context, member_id);
-            if self.state == State::PreparingRebalance && self.all_joined() {
+            if self.state == ClassicGroupState::PreparingRebalance && self.all_joined() {
                 self.complete_join(context);
             }
             return;
@@ -164,9 +166,9 @@ impl ClassicGroup {
         }
         self.remove(context, member_id);
         match self.state {
-            State::Stable | State::CompletingRebalance => self.prepare_rebalance(context),
-            State::PreparingRebalance if self.all_joined() => self.complete_join(context),
-            State::PreparingRebalance | State::Empty => {}
+            ClassicGroupState::Stable | ClassicGroupState::CompletingRebalance => self.prepare_rebalance(context),
+            ClassicGroupState::PreparingRebalance if self.all_joined() => self.complete_join(context),
+            ClassicGroupState::PreparingRebalance | ClassicGroupState::Empty => {}
         }
     }
 }

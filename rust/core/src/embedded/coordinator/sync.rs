@@ -2,7 +2,7 @@
 
 use super::answers::refuse_sync;
 use super::connections::Ticket;
-use super::group::{ClassicGroup, Context, State};
+use super::group::{ClassicGroup, ClassicGroupState, Context};
 use super::record;
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
@@ -18,7 +18,7 @@ impl ClassicGroup {
         if version >= PROTOCOL_REQUIRED_FROM && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
             return Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
         }
-        if self.state == State::Empty {
+        if self.state == ClassicGroupState::Empty {
             return Err(ErrorCode::UNKNOWN_MEMBER_ID);
         }
         self.validate_member(&request.member_id, request.group_instance_id.as_deref())?;
@@ -29,7 +29,7 @@ impl ClassicGroup {
         if differs(&request.protocol_type, &self.protocol_type) || differs(&request.protocol_name, &self.protocol) {
             return Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
         }
-        if self.state == State::PreparingRebalance {
+        if self.state == ClassicGroupState::PreparingRebalance {
             return Err(ErrorCode::REBALANCE_IN_PROGRESS);
         }
         Ok(())
@@ -44,7 +44,7 @@ impl ClassicGroup {
         if self.pending_sync.is_empty() {
             context.timers.cancel(Timer::Sync(self.id.clone()));
         }
-        if self.state == State::Stable {
+        if self.state == ClassicGroupState::Stable {
             let response = self.sync_response(&request.member_id);
             return context.connections.answer(ticket, &response);
         }
@@ -65,7 +65,7 @@ impl ClassicGroup {
             self.drop_plan(context, ErrorCode::UNKNOWN_SERVER_ERROR);
             return self.prepare_rebalance(context);
         }
-        self.state = State::Stable;
+        self.state = ClassicGroupState::Stable;
         for (id, member) in &mut self.members {
             // A member that is not in the plan gets an empty assignment.
             member.assignment = plan.remove(id).unwrap_or_default();
@@ -98,9 +98,9 @@ impl ClassicGroup {
         }
         self.renew_session(context, &request.member_id);
         match self.state {
-            State::Empty => Err(ErrorCode::UNKNOWN_MEMBER_ID),
-            State::PreparingRebalance => Err(ErrorCode::REBALANCE_IN_PROGRESS),
-            State::CompletingRebalance | State::Stable => Ok(()),
+            ClassicGroupState::Empty => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+            ClassicGroupState::PreparingRebalance => Err(ErrorCode::REBALANCE_IN_PROGRESS),
+            ClassicGroupState::CompletingRebalance | ClassicGroupState::Stable => Ok(()),
         }
     }
 }

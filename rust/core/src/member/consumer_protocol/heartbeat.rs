@@ -1,7 +1,7 @@
 //! ConsumerGroupHeartbeat: its time, its fields, and the effects of its answer.
 
 use super::ConsumerMembership;
-use super::holdings::{ByTopic, without};
+use super::holdings::{PartitionsByTopic, without};
 use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending, Stamp};
@@ -35,7 +35,7 @@ impl Beats {
     }
 }
 
-fn rows(partitions: &ByTopic) -> Vec<HeartbeatTopicPartitions> {
+fn rows(partitions: &PartitionsByTopic) -> Vec<HeartbeatTopicPartitions> {
     let row = |(&topic_id, numbers): (&[u8; 16], &std::collections::BTreeSet<i32>)| HeartbeatTopicPartitions {
         topic_id,
         partitions: numbers.iter().copied().collect(),
@@ -43,8 +43,8 @@ fn rows(partitions: &ByTopic) -> Vec<HeartbeatTopicPartitions> {
     partitions.iter().map(row).collect()
 }
 
-fn by_topic(assignment: HeartbeatAssignment) -> ByTopic {
-    let mut target = ByTopic::new();
+fn by_topic(assignment: HeartbeatAssignment) -> PartitionsByTopic {
+    let mut target = PartitionsByTopic::new();
     for topic in assignment.topic_partitions {
         let numbers = topic.partitions.into_iter().filter(|&number| number >= 0);
         target.entry(topic.topic_id).or_default().extend(numbers);
@@ -124,7 +124,7 @@ impl ConsumerMembership {
 
     /// The partitions that the application holds, and those that it may take before the answer. To the coordinator, a partition
     /// that is not named is given up: if it plans anew meanwhile, it would hand that partition to another member.
-    fn claimed(&self) -> ByTopic {
+    fn claimed(&self) -> PartitionsByTopic {
         let mut claimed = self.holdings.by_topic();
         for (&id, numbers) in self.current.target.iter().flatten().filter(|(_, numbers)| !numbers.is_empty()) {
             claimed.entry(id).or_default().extend(numbers);
@@ -267,7 +267,7 @@ impl ConsumerMembership {
         self.current.epoch = epoch;
         self.fencing = Some((self.member_id.clone(), epoch));
         let mut moves = false;
-        let mut gone = ByTopic::new();
+        let mut gone = PartitionsByTopic::new();
         if let Some(assignment) = response.assignment {
             let target = by_topic(assignment);
             // The new assignment replaces one that the application has not begun to take.

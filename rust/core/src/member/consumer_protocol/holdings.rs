@@ -5,7 +5,7 @@ use crate::protocol::TopicId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Partitions by topic id.
-pub(super) type ByTopic = BTreeMap<TopicId, BTreeSet<i32>>;
+pub(super) type PartitionsByTopic = BTreeMap<TopicId, BTreeSet<i32>>;
 
 /// The partitions that are owned, each with the number of its acquisition: an offset belongs to one acquisition.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Holdings {
         self.owned.is_empty()
     }
 
-    pub(super) fn by_topic(&self) -> ByTopic {
+    pub(super) fn by_topic(&self) -> PartitionsByTopic {
         self.owned.iter().map(|(&id, held)| (id, held.since.keys().copied().collect())).collect()
     }
 
@@ -43,8 +43,12 @@ impl Holdings {
 
     /// The partitions of `target` that are not owned, and the owned ones that are not in `target`. Topics without a name count as
     /// not in `target`. This runs at each event of the member, so nothing is allocated for topics whose partitions are equal.
-    pub(super) fn compare(&self, target: &ByTopic, names: &BTreeMap<TopicId, String>) -> (ByTopic, ByTopic) {
-        let (mut added, mut revoked) = (ByTopic::new(), ByTopic::new());
+    pub(super) fn compare(
+        &self,
+        target: &PartitionsByTopic,
+        names: &BTreeMap<TopicId, String>,
+    ) -> (PartitionsByTopic, PartitionsByTopic) {
+        let (mut added, mut revoked) = (PartitionsByTopic::new(), PartitionsByTopic::new());
         for (&id, numbers) in target.iter().filter(|(id, _)| names.contains_key(*id)) {
             let held = self.owned.get(&id).map(|held| &held.since);
             if held.is_some_and(|held| held.keys().eq(numbers)) {
@@ -64,7 +68,7 @@ impl Holdings {
         (added, revoked)
     }
 
-    pub(super) fn add(&mut self, partitions: &ByTopic, names: &BTreeMap<TopicId, String>) {
+    pub(super) fn add(&mut self, partitions: &PartitionsByTopic, names: &BTreeMap<TopicId, String>) {
         self.acquisitions += 1;
         for (&id, numbers) in partitions {
             let Some(name) = names.get(&id) else { continue };
@@ -75,7 +79,7 @@ impl Holdings {
         }
     }
 
-    pub(super) fn remove(&mut self, partitions: &ByTopic) {
+    pub(super) fn remove(&mut self, partitions: &PartitionsByTopic) {
         for (id, numbers) in partitions {
             if let Some(held) = self.owned.get_mut(id) {
                 held.since.retain(|number, _| !numbers.contains(number));
@@ -95,13 +99,13 @@ impl Holdings {
     }
 
     /// These owned partitions by name; names and partitions ascend.
-    pub(super) fn named(&self, partitions: &ByTopic) -> Partitions {
+    pub(super) fn named(&self, partitions: &PartitionsByTopic) -> Partitions {
         named(partitions, |id| self.owned.get(id).map(|held| held.name.as_str()))
     }
 }
 
 /// Partitions by name; names and partitions ascend without repeats. Partitions of topics without a name are left out.
-pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<&'a str>) -> Partitions {
+pub(super) fn named<'a>(partitions: &PartitionsByTopic, name: impl Fn(&TopicId) -> Option<&'a str>) -> Partitions {
     let mut merged: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
     for (id, numbers) in partitions {
         if let Some(name) = name(id) {
@@ -112,7 +116,7 @@ pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<
 }
 
 /// Adds the partitions of a topic, if there are any.
-fn insert<'a>(partitions: &mut ByTopic, id: TopicId, numbers: impl Iterator<Item = &'a i32>) {
+fn insert<'a>(partitions: &mut PartitionsByTopic, id: TopicId, numbers: impl Iterator<Item = &'a i32>) {
     let numbers: BTreeSet<i32> = numbers.copied().collect();
     if !numbers.is_empty() {
         partitions.insert(id, numbers);
@@ -120,8 +124,8 @@ fn insert<'a>(partitions: &mut ByTopic, id: TopicId, numbers: impl Iterator<Item
 }
 
 /// The partitions of `all` that are not in `gone`.
-pub(super) fn without(all: &ByTopic, gone: &ByTopic) -> ByTopic {
-    let mut left = ByTopic::new();
+pub(super) fn without(all: &PartitionsByTopic, gone: &PartitionsByTopic) -> PartitionsByTopic {
+    let mut left = PartitionsByTopic::new();
     for (&id, numbers) in all {
         let numbers: BTreeSet<i32> = match gone.get(&id) {
             Some(gone) => numbers.difference(gone).copied().collect(),

@@ -50,17 +50,17 @@ use super::liveness::Liveness;
 use super::machine::Machine;
 use super::network::NetworkClient;
 use heartbeat::Beats;
-use holdings::{ByTopic, Holdings};
+use holdings::{Holdings, PartitionsByTopic};
 use leave::{Departure, Leaving};
 use pace::Pace;
 use reconcile::Outstanding;
 use revocation::Revocation;
 use std::collections::BTreeSet;
-use topics::TopicNames;
+use topics::KnownTopicNames;
 
 /// The subscription of the application.
 #[derive(Debug, Clone)]
-struct Subscription {
+struct ConsumerSubscription {
     topics: BTreeSet<String>,
     expression: Option<String>,
     /// The number of this subscription; each change has a new one.
@@ -80,7 +80,7 @@ struct MembershipState {
     /// The number of the subscription that was last sent, perhaps in the heartbeat in flight.
     reported: Option<u64>,
     /// The newest assignment.
-    target: Option<ByTopic>,
+    target: Option<PartitionsByTopic>,
     /// Set by a new assignment, until the member has compared it with the owned partitions. Without it, an assignment that is
     /// equal to them would not be acknowledged.
     fresh: bool,
@@ -116,8 +116,8 @@ impl Default for MembershipState {
 pub struct ConsumerMembership {
     config: ConsumerConfig,
     network: NetworkClient,
-    topics: TopicNames,
-    subscription: Option<Subscription>,
+    topics: KnownTopicNames,
+    subscription: Option<ConsumerSubscription>,
     subscriptions: u64,
     /// Empty only before the first answer of a broker that speaks version 0.
     member_id: String,
@@ -157,7 +157,7 @@ impl ConsumerMembership {
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
         Ok(Self {
             network: NetworkClient::new(config.network(), now, Jitter::new(config.seed), backoff()),
-            topics: TopicNames::new(backoff()),
+            topics: KnownTopicNames::new(backoff()),
             subscription: None,
             subscriptions: 0,
             member_id: config.member_id.clone(),
@@ -303,7 +303,7 @@ impl ConsumerMembership {
             self.liveness.stamp(self.network.now);
         }
         self.subscriptions += 1;
-        self.subscription = Some(Subscription { topics, expression, number: self.subscriptions });
+        self.subscription = Some(ConsumerSubscription { topics, expression, number: self.subscriptions });
     }
 
     /// Ends the membership and drops its state. Partitions that the application still holds are lost.

@@ -3,7 +3,7 @@
 use super::ConsumerMembership;
 use super::holdings::Holdings;
 use crate::member::Progress;
-use crate::member::commits::{Commit, Verdict, is_retriable};
+use crate::member::commits::{OffsetVerdict, PendingCommit, is_retriable};
 use crate::member::connections::{Broken, Pending};
 use crate::member::event::{CommitOffset, Role};
 use crate::member::fetches;
@@ -26,7 +26,7 @@ impl ConsumerMembership {
     pub(super) fn on_commit_wanted(&mut self, id: u64, offsets: Vec<CommitOffset>, timeout_ms: u64) {
         let deadline = self.network.now.saturating_add(timeout_ms);
         let since = |offset: &CommitOffset| self.holdings.since(&offset.topic, offset.partition);
-        let commit = Commit::new(id, deadline, offsets, self.subscription.is_some(), since);
+        let commit = PendingCommit::new(id, deadline, offsets, self.subscription.is_some(), since);
         self.commits.take_in(commit, self.failed || self.closed, &mut self.network.actions);
     }
 
@@ -62,7 +62,7 @@ impl ConsumerMembership {
     }
 
     /// The request, and the newest version in which it can be sent: newer versions than `NAMES_UNTIL` need the id of every topic.
-    fn commit_request(&self, commit: &Commit) -> (OffsetCommitRequest, i16) {
+    fn commit_request(&self, commit: &PendingCommit) -> (OffsetCommitRequest, i16) {
         let mut topics: BTreeMap<(&str, TopicId), Vec<OffsetCommitPartition>> = BTreeMap::new();
         let mut most = if self.by_name { NAMES_UNTIL } else { i16::MAX };
         for (offset, _) in &commit.offsets {
@@ -114,18 +114,18 @@ impl ConsumerMembership {
         let keeps_trying = self.current.stale < MOST_STALE && self.current.epoch >= 0;
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
             // The answer names topics by id only, and the member no longer owns a partition of the topic with the requested id.
-            None if has_ids => Verdict::Dropped,
-            None => Verdict::Unanswered,
+            None if has_ids => OffsetVerdict::Dropped,
+            None => OffsetVerdict::Unanswered,
             Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
                 by_name = true;
-                Verdict::Again(ErrorCode::UNKNOWN_TOPIC_ID)
+                OffsetVerdict::Again(ErrorCode::UNKNOWN_TOPIC_ID)
             }
-            Some(ErrorCode::STALE_MEMBER_EPOCH) if keeps_trying => Verdict::Again(ErrorCode::STALE_MEMBER_EPOCH),
-            Some(code) if is_retriable(code) => Verdict::Again(code),
+            Some(ErrorCode::STALE_MEMBER_EPOCH) if keeps_trying => OffsetVerdict::Again(ErrorCode::STALE_MEMBER_EPOCH),
+            Some(code) if is_retriable(code) => OffsetVerdict::Again(code),
             // The clients have an error for an old generation, and none for an old epoch.
-            Some(ErrorCode::STALE_MEMBER_EPOCH) => Verdict::Refused(ErrorCode::ILLEGAL_GENERATION),
-            Some(code @ (ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID)) => Verdict::Refused(code),
-            Some(code) => Verdict::Done(code),
+            Some(ErrorCode::STALE_MEMBER_EPOCH) => OffsetVerdict::Refused(ErrorCode::ILLEGAL_GENERATION),
+            Some(code @ (ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID)) => OffsetVerdict::Refused(code),
+            Some(code) => OffsetVerdict::Done(code),
         };
         let taken = self.commits.take_answer(commit, verdict, &mut self.network);
         self.by_name = by_name;

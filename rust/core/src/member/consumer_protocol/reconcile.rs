@@ -2,7 +2,7 @@
 //! assignment.
 
 use super::ConsumerMembership;
-use super::holdings::{ByTopic, named};
+use super::holdings::{PartitionsByTopic, named};
 use crate::member::Progress;
 use crate::member::course::Course;
 use crate::member::event::{Action, Notice, NoticeKind};
@@ -12,8 +12,8 @@ use crate::member::event::{Action, Notice, NoticeKind};
 pub(super) struct Outstanding {
     ticket: u64,
     pub(super) kind: NoticeKind,
-    added: ByTopic,
-    revoked: ByTopic,
+    added: PartitionsByTopic,
+    revoked: PartitionsByTopic,
     /// Whether the application has begun the notice. A begun notice is always carried out.
     begun: bool,
     /// The time until which the member waits for the last commits of the revoked partitions. Set once the application is done
@@ -60,11 +60,17 @@ impl ConsumerMembership {
         if self.notice.is_some() || self.current.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
             return false;
         }
-        self.hand_out(NoticeKind::Leave, true, self.holdings.by_topic(), ByTopic::new());
+        self.hand_out(NoticeKind::Leave, true, self.holdings.by_topic(), PartitionsByTopic::new());
         true
     }
 
-    pub(super) fn hand_out(&mut self, kind: NoticeKind, lost: bool, revoked: ByTopic, added: ByTopic) {
+    pub(super) fn hand_out(
+        &mut self,
+        kind: NoticeKind,
+        lost: bool,
+        revoked: PartitionsByTopic,
+        added: PartitionsByTopic,
+    ) {
         self.last_ticket += 1;
         let names = &self.topics.names;
         let mut owned = self.holdings.by_topic();

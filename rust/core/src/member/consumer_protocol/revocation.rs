@@ -6,7 +6,7 @@
 //! member stops reading before another member begins.
 
 use super::ConsumerMembership;
-use super::holdings::{ByTopic, without};
+use super::holdings::{PartitionsByTopic, without};
 use crate::member::Progress;
 
 #[derive(Debug, Default)]
@@ -14,15 +14,15 @@ pub(super) struct Revocation {
     /// The time of the oldest heartbeat whose answer has not been read and may have revoked partitions.
     unanswered_since: Option<u64>,
     /// The partitions that the heartbeat in flight names, if it names any.
-    named: Option<ByTopic>,
+    named: Option<PartitionsByTopic>,
     /// The partitions that the coordinator waits for: no accepted heartbeat has left them out yet.
-    wanted: ByTopic,
+    wanted: PartitionsByTopic,
     /// The earliest time at which the coordinator may have begun to wait.
     since: u64,
 }
 
 impl Revocation {
-    pub(super) fn sent(&mut self, now: u64, named: Option<ByTopic>) {
+    pub(super) fn sent(&mut self, now: u64, named: Option<PartitionsByTopic>) {
         self.unanswered_since.get_or_insert(now);
         self.named = named;
     }
@@ -34,7 +34,7 @@ impl Revocation {
     }
 
     /// A heartbeat was accepted. `gone` are the partitions that an assignment in the answer takes away.
-    pub(super) fn accepted(&mut self, sent_at: u64, gone: ByTopic) {
+    pub(super) fn accepted(&mut self, sent_at: u64, gone: PartitionsByTopic) {
         let since = self.unanswered_since.take().unwrap_or(sent_at);
         if let Some(named) = self.named.take() {
             let given_up = without(&self.wanted, &named);

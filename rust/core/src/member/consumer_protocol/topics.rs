@@ -16,7 +16,7 @@ const IDS_FROM: i16 = 10;
 
 /// The names of topics that the member knows.
 #[derive(Debug)]
-pub(super) struct TopicNames {
+pub(super) struct KnownTopicNames {
     pub(super) names: BTreeMap<TopicId, String>,
     /// Topics that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
@@ -25,7 +25,7 @@ pub(super) struct TopicNames {
     backoff: Backoff,
 }
 
-impl TopicNames {
+impl KnownTopicNames {
     pub(super) fn new(backoff: Backoff) -> Self {
         Self { names: BTreeMap::new(), refused: BTreeMap::new(), asked_for: None, backoff }
     }

@@ -10,7 +10,7 @@ use super::level::CurrentPlan;
 use crate::planning::group::NONE;
 
 /// A step of an attempt, to be rolled back if the attempt fails.
-enum Step {
+enum AttemptStep {
     Took(u32, usize),
     Put(u32, usize),
 }
@@ -70,10 +70,12 @@ impl CurrentPlan<'_> {
             let (host, home) =
                 (self.place(self.owner[partition as usize]), self.place(self.before[partition as usize]));
             self.hand_over(partition, host, home);
-            steps.extend([Step::Took(partition, host), Step::Put(partition, home)]);
+            steps.extend([AttemptStep::Took(partition, host), AttemptStep::Put(partition, home)]);
         }
         if self.pack(open, most, &mut steps) {
-            moved.extend(steps.into_iter().map(|(Step::Took(partition, _) | Step::Put(partition, _))| partition));
+            moved.extend(
+                steps.into_iter().map(|(AttemptStep::Took(partition, _) | AttemptStep::Put(partition, _))| partition),
+            );
             moved.sort_unstable();
             moved.dedup();
             moved.retain(|&partition| {
@@ -84,8 +86,8 @@ impl CurrentPlan<'_> {
         }
         for step in steps.into_iter().rev() {
             match step {
-                Step::Took(partition, place) => self.put(partition, place),
-                Step::Put(partition, place) => self.take(partition, place),
+                AttemptStep::Took(partition, place) => self.put(partition, place),
+                AttemptStep::Put(partition, place) => self.take(partition, place),
             }
         }
         false
@@ -111,17 +113,17 @@ impl CurrentPlan<'_> {
 
     /// Takes these partitions from their places and gives them, in decreasing lag, each to the heaviest member that stays at
     /// or below `most`. Returns whether there was such a member for each.
-    fn pack(&mut self, mut open: Vec<(u32, usize)>, most: u128, steps: &mut Vec<Step>) -> bool {
+    fn pack(&mut self, mut open: Vec<(u32, usize)>, most: u128, steps: &mut Vec<AttemptStep>) -> bool {
         for &(partition, place) in &open {
             self.take(partition, place);
-            steps.push(Step::Took(partition, place));
+            steps.push(AttemptStep::Took(partition, place));
         }
         open.sort_unstable_by_key(|&(partition, _)| (Reverse(self.lags[partition as usize]), partition));
         for (partition, _) in open {
             let Some(room) = most.checked_sub(self.lag(partition)) else { return false };
             let Some(to) = self.heaviest_within(room, self.set(partition)) else { return false };
             self.put(partition, to);
-            steps.push(Step::Put(partition, to));
+            steps.push(AttemptStep::Put(partition, to));
         }
         true
     }

@@ -84,7 +84,7 @@ pub(super) fn void_false_claims(
 }
 
 /// How a member's claims are judged. All claims of a member have one generation.
-enum Verdict {
+enum ClaimsVerdict {
     /// Another leader may have planned the generation, or it is too old to withhold anything: all claims count.
     Believed,
     /// The group has not reached the generation, or epoch, yet: no claim counts.
@@ -208,7 +208,7 @@ impl<'a> RememberedPlans<'a> {
         self.pasts.iter().filter_map(|past| past.plan.written).max().filter(|_| certain)
     }
 
-    fn verdict(&self, group: &Group, member: u32) -> Verdict {
+    fn verdict(&self, group: &Group, member: u32) -> ClaimsVerdict {
         let generation = group.generations()[member as usize];
         let by_epoch = self.joins && !group.is_stand_in(member);
         let is_of = |past: &RememberedPlan<'_>| {
@@ -220,23 +220,23 @@ impl<'a> RememberedPlans<'a> {
         };
         let planned: Vec<usize> = (0..self.pasts.len()).filter(|&at| is_of(&self.pasts[at])).collect();
         if !planned.is_empty() {
-            Verdict::Planned(planned)
+            ClaimsVerdict::Planned(planned)
         } else if by_epoch && self.newest_epoch().is_some_and(|newest| generation > newest) {
-            Verdict::False
+            ClaimsVerdict::False
         } else if self.complete && self.holds {
-            Verdict::Older
+            ClaimsVerdict::Older
         } else {
-            Verdict::Believed
+            ClaimsVerdict::Believed
         }
     }
 
-    fn is_true(&self, verdict: &Verdict, member: u32, topic: u32, number: u32) -> bool {
+    fn is_true(&self, verdict: &ClaimsVerdict, member: u32, topic: u32, number: u32) -> bool {
         match verdict {
-            Verdict::Believed => true,
-            Verdict::False => false,
+            ClaimsVerdict::Believed => true,
+            ClaimsVerdict::False => false,
             // A client whose connection broke after JoinGroup may claim the new generation with its old partitions, without
             // having received that generation's assignment. Java's does.
-            Verdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
+            ClaimsVerdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
                 let place = past.place(topic, number);
                 let owner = place.map(|place| past.plan.outcome.plan.owner[place]);
                 owner.is_some_and(|owner| past.may_be(member, owner, self.anonymous))
@@ -244,7 +244,7 @@ impl<'a> RememberedPlans<'a> {
             }),
             // A member that missed the answer to SyncGroup keeps its partitions until an assignment lacks them. If no plan has
             // the topic, the leader cannot judge the claim and believes it.
-            Verdict::Older => {
+            ClaimsVerdict::Older => {
                 let mut pasts = self.pasts.iter().filter(|past| past.knows_topic(topic)).peekable();
                 pasts.peek().is_none()
                     || pasts.any(|past| {
@@ -256,11 +256,11 @@ impl<'a> RememberedPlans<'a> {
         }
     }
 
-    fn is_true_number(&self, verdict: &Verdict, member: u32, number: u32) -> bool {
+    fn is_true_number(&self, verdict: &ClaimsVerdict, member: u32, number: u32) -> bool {
         match verdict {
-            Verdict::Believed | Verdict::Older => true,
-            Verdict::False => false,
-            Verdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
+            ClaimsVerdict::Believed | ClaimsVerdict::Older => true,
+            ClaimsVerdict::False => false,
+            ClaimsVerdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
                 let numbers = past.plan.outcome.join.as_ref().map_or(&[][..], |join| &join.owner);
                 numbers.get(number as usize).is_some_and(|&owner| past.may_be(member, owner, self.anonymous))
             }),

@@ -209,15 +209,15 @@ impl<'a> Reading<'a> {
             None => self.number(subscription.topics),
         };
         let mut joining = self.builder.member(member.id, subscribed).instance_id(instance_id);
-        let (history, fault) = match self.source {
-            ClaimSource::None => (History::default(), None),
+        let (claims, fault) = match self.source {
+            ClaimSource::None => (ClaimsGeneration::default(), None),
             ClaimSource::Sticky => read_sticky(&mut joining, &subscription),
             ClaimSource::Cooperative => read_cooperative(&mut joining, &subscription),
             ClaimSource::StreamJoin { cooperative } => read_numbers(&mut joining, &subscription, cooperative),
             ClaimSource::Custom { cooperative } => read_custom(&mut joining, &subscription, cooperative),
         };
         let rack = String::from_utf8_lossy(subscription.rack.unwrap_or_default());
-        joining.generation(history.generation).rack(&rack).finish();
+        joining.generation(claims.generation).rack(&rack).finish();
         if let Some(error) = fault {
             self.add_fault(position, member.id, FaultReason::UserData(error));
         }
@@ -229,8 +229,8 @@ impl<'a> Reading<'a> {
         }
         // A claim of [`NEVER`] is false. If it counted as the newest, the first generation, or epoch, would be written in every
         // rebalance.
-        if !history.stands_in && history.generation < NEVER {
-            self.max_generation = self.max_generation.max(history.generation);
+        if !claims.stands_in && claims.generation < NEVER {
+            self.max_generation = self.max_generation.max(claims.generation);
         }
     }
 
@@ -265,46 +265,52 @@ impl<'a> Reading<'a> {
 }
 
 /// The generation of a member's claims.
-struct History {
+struct ClaimsGeneration {
     /// The generation; for a stream join the epoch, unless the generation stands in for it.
     generation: i32,
     stands_in: bool,
 }
 
-impl Default for History {
+impl Default for ClaimsGeneration {
     fn default() -> Self {
         Self { generation: NO_GENERATION, stands_in: false }
     }
 }
 
-impl History {
+impl ClaimsGeneration {
     fn of(generation: i32) -> Self {
         Self { generation, stands_in: false }
     }
 }
 
 /// Adds the partitions of the user data as claims. The second value is the error if it could not be read.
-fn read_sticky(member: &mut MemberBuilder<'_>, subscription: &Subscription<'_>) -> (History, Option<UnknownForm>) {
-    let Some(bytes) = subscription.user_data else { return (History::default(), None) };
+fn read_sticky(
+    member: &mut MemberBuilder<'_>,
+    subscription: &Subscription<'_>,
+) -> (ClaimsGeneration, Option<UnknownForm>) {
+    let Some(bytes) = subscription.user_data else { return (ClaimsGeneration::default(), None) };
     if let Some(generation) = StickyUserData::visit_bare(bytes, |claims| member.claim_named(claims)) {
-        return (History::of(generation), None);
+        return (ClaimsGeneration::of(generation), None);
     }
     member.forget_claims();
     match StickyUserData::read(Some(bytes)) {
         Ok(StickyUserData { partitions, generation }) => {
             member.claim_named(partitions.iter());
-            (History::of(generation), None)
+            (ClaimsGeneration::of(generation), None)
         }
-        Err(error) => (History::default(), Some(error)),
+        Err(error) => (ClaimsGeneration::default(), Some(error)),
     }
 }
 
 /// Adds `owned_partitions` as claims. The second value is the error if the generation could not be read.
-fn read_cooperative(member: &mut MemberBuilder<'_>, subscription: &Subscription<'_>) -> (History, Option<UnknownForm>) {
+fn read_cooperative(
+    member: &mut MemberBuilder<'_>,
+    subscription: &Subscription<'_>,
+) -> (ClaimsGeneration, Option<UnknownForm>) {
     member.claim_named(subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter())));
     match cooperative_generation(subscription) {
-        Ok(generation) => (History::of(generation), None),
-        Err(error) => (History::default(), Some(error)),
+        Ok(generation) => (ClaimsGeneration::of(generation), None),
+        Err(error) => (ClaimsGeneration::default(), Some(error)),
     }
 }
 
@@ -314,7 +320,7 @@ fn read_custom(
     member: &mut MemberBuilder<'_>,
     subscription: &Subscription<'_>,
     cooperative: bool,
-) -> (History, Option<UnknownForm>) {
+) -> (ClaimsGeneration, Option<UnknownForm>) {
     let (custom, fault) = match CustomUserData::read(subscription.user_data) {
         Ok(custom) => (Some(custom), None),
         Err(error) => (None, Some(error)),
@@ -323,12 +329,12 @@ fn read_custom(
     if cooperative {
         member.claim_named(subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter())));
         let own = subscription.generation;
-        return (History::of(if own == NO_GENERATION { generation } else { own }), fault);
+        return (ClaimsGeneration::of(if own == NO_GENERATION { generation } else { own }), fault);
     }
     if let Some(custom) = custom {
         member.claim_named(custom.partitions.iter());
     }
-    (History::of(generation), fault)
+    (ClaimsGeneration::of(generation), fault)
 }
 
 /// The data that the user's own assignor adds about a member, from the member's metadata; empty if it cannot be read or is too
@@ -345,7 +351,7 @@ fn read_numbers(
     member: &mut MemberBuilder<'_>,
     subscription: &Subscription<'_>,
     cooperative: bool,
-) -> (History, Option<UnknownForm>) {
+) -> (ClaimsGeneration, Option<UnknownForm>) {
     let (read, fault) = match StreamJoinUserData::read(subscription.user_data) {
         Ok(read) => (Some(read).filter(|_| subscription.user_data.is_some_and(|data| !data.is_empty())), None),
         Err(error) => (None, Some(error)),
@@ -363,8 +369,8 @@ fn read_numbers(
     }
     let Some(read) = read else {
         member.stand_in();
-        return (History { generation: subscription.generation, stands_in: true }, fault);
+        return (ClaimsGeneration { generation: subscription.generation, stands_in: true }, fault);
     };
     member.numbers(read.numbers.iter());
-    (History::of(read.epoch), None)
+    (ClaimsGeneration::of(read.epoch), None)
 }

@@ -41,12 +41,12 @@ const FIXED: u64 = HEADER_BYTES + RECORD_FIELDS + KEY_FIELDS + VALUE_FIELDS;
 const MEMBER: u64 = 4 * 2 + 2 * 4 + 2 * 4;
 
 #[derive(Default)]
-struct Record {
+struct RecordSize {
     bytes: u64,
     longest_id: u64,
 }
 
-impl Record {
+impl RecordSize {
     fn member(&mut self, id: &str, instance_id: Option<&str>, subscription: u64, assignment: u64) {
         let id = id.len() as u64;
         let client_id = match instance_id {
@@ -69,7 +69,7 @@ impl Record {
 /// `order` has the positions of the group's members in `members`.
 #[must_use]
 pub fn record_bytes(members: &[JoinedMember<'_>], order: &[u32], assignments: &Assignments) -> u64 {
-    let mut record = Record::default();
+    let mut record = RecordSize::default();
     for (&position, assignment) in order.iter().zip(assignments.iter()) {
         let JoinedMember { id, instance_id, metadata } = members[position as usize];
         record.member(id, instance_id, metadata.len() as u64, assignment.len() as u64);
@@ -85,7 +85,7 @@ pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u
     let racks = group.topics().racks().names.names();
     let topics = |row: &[u32]| row.iter().map(|&topic| 2 + names.get(topic).len() as u64).sum::<u64>();
     let topics: Vec<u64> = group.subscriptions().rows().map(topics).collect();
-    let mut record = Record::default();
+    let mut record = RecordSize::default();
     for (member, size) in (0u32..).zip(list_sizes(group, plan)) {
         let list = 4 + size.bytes as u64;
         let rack = group.racks()[member as usize];

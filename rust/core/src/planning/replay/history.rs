@@ -94,7 +94,7 @@ pub struct History<'a> {
 
 /// One step of the history.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct HistoryStep {
     pub(super) seq: i64,
     pub(super) ts: i64,
     pub(super) generation: Option<i32>,
@@ -313,7 +313,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Takes the next step: a change of partition counts if one comes before the next event, else the next event's step.
-    pub(super) fn next_step(&mut self) -> Option<Step> {
+    pub(super) fn next_step(&mut self) -> Option<HistoryStep> {
         let event_ts = self.history.events.get(self.next_event).map(|event| event.ts.max(self.now));
         let count_ts = self.history.counts.get(self.next_count).map(|change| change.ts.max(self.now));
         match (event_ts, count_ts) {
@@ -324,7 +324,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn apply_counts(&mut self, ts: i64) -> Step {
+    fn apply_counts(&mut self, ts: i64) -> HistoryStep {
         self.now = ts;
         // Several changes of one moment are one change.
         let before = self.counts.clone();
@@ -338,7 +338,7 @@ impl<'a> Timeline<'a> {
         let concerns = changed
             && !self.history.counts_wait
             && self.members.values().any(|member| member.topics.iter().any(differs));
-        Step {
+        HistoryStep {
             seq: self.last_seq,
             ts,
             generation: None,
@@ -350,7 +350,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn apply_events(&mut self, ts: i64) -> Step {
+    fn apply_events(&mut self, ts: i64) -> HistoryStep {
         let seq = self.history.events[self.next_event].seq;
         let start = self.next_event;
         let length = self.history.events[start..].partition_point(|event| event.seq == seq);
@@ -379,7 +379,7 @@ impl<'a> Timeline<'a> {
             problems.add(EventFault::UnknownTopic, self.names[topic as usize]);
         }
         let (ts, error) = (self.now, problems.text());
-        Step {
+        HistoryStep {
             seq,
             ts,
             generation,

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use thiserror::Error;
 
 pub use history::{CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions};
-use history::{Step, Timeline};
+use history::{HistoryStep, Timeline};
 use measure::Moves;
 pub use measure::{Figures, Loads};
 use owners::Owners;
@@ -34,7 +34,7 @@ use crate::planning::strategy::{self, Strategy};
 
 /// The origin of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PlanSource {
     /// The strategy of this index in the list that was given.
     Strategy(usize),
     /// The group itself: the assignment was observed.
@@ -52,9 +52,9 @@ pub enum RebalanceCause {
 
 /// One rebalance of one strategy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct RebalanceOutcome {
     /// The origin of the plan.
-    pub source: Source,
+    pub source: PlanSource,
     /// The number of the event; for [`RebalanceCause::Partitions`] that of the last one before.
     pub seq: i64,
     /// The time, in milliseconds since 1970.
@@ -114,7 +114,7 @@ pub fn replay(
     history: History<'_>,
     strategies: &[Strategy],
     clock: impl FnMut() -> u64,
-    mut row: impl FnMut(Row),
+    mut row: impl FnMut(RebalanceOutcome),
 ) -> Result<(), ReplayError> {
     replay_plans(history, strategies, clock, |result, _| {
         row(result);
@@ -130,7 +130,7 @@ pub fn replay_plans(
     history: History<'_>,
     strategies: &[Strategy],
     clock: impl FnMut() -> u64,
-    row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
+    row: impl FnMut(RebalanceOutcome, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReplayError> {
     let mut planner =
         |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()).into());
@@ -167,15 +167,15 @@ pub fn replay_planned(
     intervals: &Intervals,
     mut clock: impl FnMut() -> u64,
     planner: &mut Planner<'_>,
-    mut row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
+    mut row: impl FnMut(RebalanceOutcome, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReplayError> {
     let mut timeline = Timeline::new(history)?;
     let mut topics = timeline.topics()?;
     let sources =
-        (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
+        (0..strategies.len()).map(PlanSource::Strategy).chain(timeline.has_observed().then_some(PlanSource::Observed));
     let mut tracks: Vec<Track> =
         sources.map(|source| Track { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
-    let mut run = Run { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
+    let mut state = ReplayState { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
     // By identity, whether it was in the group at the rebalance before.
     let mut present: Vec<bool> = Vec::new();
     while let Some(step) = timeline.next_step() {
@@ -193,9 +193,9 @@ pub fn replay_planned(
             continue;
         }
         let moment = Moment::new(topics, &mut timeline, &mut present);
-        run.best.clear();
+        state.best.clear();
         for track in &mut tracks {
-            if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut run)
+            if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut state)
                 && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
             {
                 return Ok(());
@@ -288,7 +288,7 @@ impl Moment {
 }
 
 /// The state that all rebalances of a replay share.
-struct Run<'a, 'b, C> {
+struct ReplayState<'a, 'b, C> {
     strategies: &'a [Strategy],
     intervals: &'a Intervals,
     clock: &'a mut C,
@@ -298,7 +298,7 @@ struct Run<'a, 'b, C> {
     best: Vec<(Vec<u32>, Plan)>,
 }
 
-impl<C> Run<'_, '_, C> {
+impl<C> ReplayState<'_, '_, C> {
     /// The plan with the least balance score and the fewest moves.
     fn best(&mut self, group: &Group, ownership: &Ownership) -> &Plan {
         let place = self.best.iter().position(|(owner, _)| *owner == ownership.owner).unwrap_or_else(|| {
@@ -312,7 +312,7 @@ impl<C> Run<'_, '_, C> {
 
 /// The plans of one strategy, or the observed ones, over time.
 struct Track {
-    source: Source,
+    source: PlanSource,
     owners: Owners,
     generation: i32,
 }
@@ -322,26 +322,26 @@ impl Track {
         &mut self,
         moment: &Moment,
         timeline: &Timeline<'_>,
-        step: &Step,
-        run: &mut Run<'_, '_, impl FnMut() -> u64>,
-    ) -> Option<(Row, Plan)> {
+        step: &HistoryStep,
+        state: &mut ReplayState<'_, '_, impl FnMut() -> u64>,
+    ) -> Option<(RebalanceOutcome, Plan)> {
         let group = &moment.group;
         if !step.counted {
             return self.without_counts(group, timeline, step);
         }
         let mut loads = None;
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
-            Source::Strategy(index) => {
-                let strategy = run.strategies[index];
+            PlanSource::Strategy(index) => {
+                let strategy = state.strategies[index];
                 let ownership = self.owners.ownership(moment, strategy.rules().cooperative());
                 let optimal = Strategy::Sticky(Objective::default()) == strategy
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
-                let needed = (!optimal).then(|| self.owners.moved(moment, run.best(group, &ownership)));
-                let start = (run.clock)();
+                let needed = (!optimal).then(|| self.owners.moved(moment, state.best(group, &ownership)));
+                let start = (state.clock)();
                 let mut failed = None;
                 let outcome = match strategy {
                     Strategy::Custom { cooperative } => {
-                        let planned = (run.planner)(index, group, &ownership).unwrap_or_else(|error| {
+                        let planned = (state.planner)(index, group, &ownership).unwrap_or_else(|error| {
                             failed = Some(error);
                             sticky::assign(group, &ownership, Objective::default()).into()
                         });
@@ -350,27 +350,27 @@ impl Track {
                     }
                     _ => strategy::plan(group, strategy, ownership, &Limit::default()),
                 };
-                let kernel_ns = (run.clock)().saturating_sub(start);
+                let kernel_ns = (state.clock)().saturating_sub(start);
                 let rounds = 1 + i32::from(outcome.withheld().next().is_some());
                 let target = outcome.withholding.unwrap_or(outcome.plan);
                 (target, rounds, kernel_ns, history::joined(step.error.clone(), failed), needed)
             }
-            Source::Observed => {
+            PlanSource::Observed => {
                 let generation = step.generation?;
                 let (plan, error) = timeline.observed(generation, group)?;
                 self.generation = generation;
-                let needed = self.owners.moved(moment, run.best(group, &self.owners.ownership(moment, false)));
+                let needed = self.owners.moved(moment, state.best(group, &self.owners.ownership(moment, false)));
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };
         self.advance(rounds, &mut error);
         let moved = self.owners.moved(moment, &plan);
         let ownerless_ms = match self.source {
-            Source::Strategy(index) => {
+            PlanSource::Strategy(index) => {
                 let changes = self.owners.changes(moment, &plan);
-                Some(run.intervals.ownerless(handover(run.strategies[index]), &changes).round() as u64)
+                Some(state.intervals.ownerless(handover(state.strategies[index]), &changes).round() as u64)
             }
-            Source::Observed => None,
+            PlanSource::Observed => None,
         };
         let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
         let figures = measure::figures(group, &moment.subscribed, &plan, &moves);
@@ -380,11 +380,16 @@ impl Track {
     }
 
     /// The row of a rebalance without a known partition count. It has a generation and no figures.
-    fn without_counts(&mut self, group: &Group, timeline: &Timeline<'_>, step: &Step) -> Option<(Row, Plan)> {
+    fn without_counts(
+        &mut self,
+        group: &Group,
+        timeline: &Timeline<'_>,
+        step: &HistoryStep,
+    ) -> Option<(RebalanceOutcome, Plan)> {
         let mut error = step.error.clone();
         match self.source {
-            Source::Strategy(_) => self.advance(1, &mut error),
-            Source::Observed => self.generation = step.generation.filter(|&each| timeline.is_observed(each))?,
+            PlanSource::Strategy(_) => self.advance(1, &mut error),
+            PlanSource::Observed => self.generation = step.generation.filter(|&each| timeline.is_observed(each))?,
         }
         Some((self.row(step, None, 0, error), Plan::unassigned(group)))
     }
@@ -400,9 +405,24 @@ impl Track {
         };
     }
 
-    fn row(&self, step: &Step, figures: Option<Figures>, kernel_ns: u64, error: Option<String>) -> Row {
+    fn row(
+        &self,
+        step: &HistoryStep,
+        figures: Option<Figures>,
+        kernel_ns: u64,
+        error: Option<String>,
+    ) -> RebalanceOutcome {
         let (source, generation) = (self.source, self.generation);
-        Row { source, seq: step.seq, ts: step.ts, generation, cause: step.cause, figures, kernel_ns, error }
+        RebalanceOutcome {
+            source,
+            seq: step.seq,
+            ts: step.ts,
+            generation,
+            cause: step.cause,
+            figures,
+            kernel_ns,
+            error,
+        }
     }
 }
 

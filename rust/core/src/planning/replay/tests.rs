@@ -21,7 +21,7 @@ fn count(ts: i64, topic: &str, partitions: i64) -> CountChange<'_> {
     CountChange { ts, topic, partitions }
 }
 
-fn run(history: &History<'_>, strategies: &[Strategy]) -> Vec<Row> {
+fn run(history: &History<'_>, strategies: &[Strategy]) -> Vec<RebalanceOutcome> {
     let mut rows = Vec::new();
     let mut ticks = 0;
     let clock = || {
@@ -32,12 +32,12 @@ fn run(history: &History<'_>, strategies: &[Strategy]) -> Vec<Row> {
     rows
 }
 
-fn made(row: &Row) -> Figures {
+fn made(row: &RebalanceOutcome) -> Figures {
     row.figures.expect("figures")
 }
 
 /// seq, generation, moved, least possible.
-fn moves(rows: &[Row], source: Source) -> Vec<(i64, i32, u64, u64)> {
+fn moves(rows: &[RebalanceOutcome], source: PlanSource) -> Vec<(i64, i32, u64, u64)> {
     let of = rows.iter().filter(|row| row.source == source);
     of.map(|row| (row.seq, row.generation, made(row).moved, made(row).moved_needed)).collect()
 }
@@ -78,7 +78,7 @@ fn only_what_a_planner_weighs_has_loads() {
     )
     .expect("a history that can be replayed");
     let of = |index| {
-        let of = rows.iter().filter(move |row| row.0 == Source::Strategy(index));
+        let of = rows.iter().filter(move |row| row.0 == PlanSource::Strategy(index));
         of.map(|(_, loads, error)| (loads.map(|loads| (loads.worst, loads.bound)), error.is_some())).collect::<Vec<_>>()
     };
     assert_eq!(of(0), [(None, false); 3]);
@@ -106,10 +106,10 @@ fn a_member_more_and_a_member_less() {
         ..History::default()
     };
     let rows = run(&history, &[STICKY, Strategy::Range, COOPERATIVE]);
-    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 2, 2), (4, 4, 2, 2)]);
-    assert_eq!(moves(&rows, Source::Strategy(1)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 3, 2), (4, 4, 3, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(0)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 2, 2), (4, 4, 2, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(1)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 3, 2), (4, 4, 3, 2)]);
     // Taking from a member takes two generations, replacing one that left takes one.
-    assert_eq!(moves(&rows, Source::Strategy(2)), [(1, 1, 0, 0), (2, 3, 3, 3), (3, 5, 2, 2), (4, 6, 2, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(2)), [(1, 1, 0, 0), (2, 3, 3, 3), (3, 5, 2, 2), (4, 6, 2, 2)]);
     assert!(rows.iter().all(|row| row.kernel_ns == 7 && row.error.is_none() && made(row).partitions == 6));
     assert!(rows.iter().all(|row| made(row).balance_score == 0 || made(row).members == 1));
 }
@@ -141,10 +141,10 @@ fn partition_counts_make_rebalances_of_their_own() {
             (2, 300, RebalanceCause::Partitions, 4),
         ]
     );
-    assert_eq!(moves(&rows, Source::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
     history.counts_wait = true;
     history.events.push(event(5, Kind::Leave, "b", &[]));
-    let partitions = |row: &Row| (row.seq, made(row).partitions);
+    let partitions = |row: &RebalanceOutcome| (row.seq, made(row).partitions);
     assert_eq!(run(&history, &[STICKY]).iter().map(partitions).collect::<Vec<_>>(), [(1, 4), (2, 4), (5, 4)]);
 }
 
@@ -165,7 +165,7 @@ fn a_static_member_that_comes_back_is_the_same() {
     let rows = run(&history, &[STICKY]);
     assert_eq!(rows.iter().map(|row| made(row).members).collect::<Vec<_>>(), [2, 2, 1, 2]);
     // The restart moves nothing; leaving for good moves two, and coming back takes two again.
-    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 2, 2), (4, 4, 2, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 2, 2), (4, 4, 2, 2)]);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn snapshots_say_who_is_there_and_observations_are_measured_the_same_way() {
         ..History::default()
     };
     let rows = run(&history, &[STICKY]);
-    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 2, 2), (4, 3, 2, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(0)), [(1, 1, 0, 0), (2, 2, 2, 2), (4, 3, 2, 2)]);
     // Generation 13 had no member; all partitions were b's before, and went to c.
-    assert_eq!(moves(&rows, Source::Observed), [(1, 11, 0, 0), (2, 12, 2, 2), (4, 14, 4, 2)]);
+    assert_eq!(moves(&rows, PlanSource::Observed), [(1, 11, 0, 0), (2, 12, 2, 2), (4, 14, 4, 2)]);
     let last = rows.last().expect("a row");
     assert_eq!((made(last).min_count, made(last).max_count, made(last).balance_score), (0, 4, 4));
 }
@@ -387,16 +387,16 @@ proptest! {
         for (index, &strategy) in strategies.iter().enumerate() {
             // The members of a stream join send numbers; the claims above are partitions.
             if strategy == JOIN { continue }
-            let of = rows.iter().filter(|row| row.source == Source::Strategy(index));
+            let of = rows.iter().filter(|row| row.source == PlanSource::Strategy(index));
             let short: Vec<_> = of
                 .map(|row| (row.ts, made(row).moved, made(row).min_count, made(row).max_count, made(row).balance_score))
                 .collect();
             prop_assert_eq!(short, by_names(&history, strategy), "{:?}", strategy);
         }
         for row in &rows {
-            let optimal = matches!(row.source, Source::Strategy(0 | 1));
+            let optimal = matches!(row.source, PlanSource::Strategy(0 | 1));
             prop_assert!(!optimal || made(row).moved == made(row).moved_needed);
-            prop_assert!(row.source != Source::Strategy(4) || made(row).copartition_violations == 0);
+            prop_assert!(row.source != PlanSource::Strategy(4) || made(row).copartition_violations == 0);
         }
     }
 
@@ -428,7 +428,7 @@ fn plans_come_by_name_and_end_where_they_are_not_wanted() {
     };
     let plans = |most: usize| {
         let mut plans = Vec::new();
-        let each = |row: Row, assigned: Assigned<'_>| {
+        let each = |row: RebalanceOutcome, assigned: Assigned<'_>| {
             assigned.each(|member, topic, numbers| {
                 plans.push((row.seq, member.to_owned(), topic.to_owned(), numbers.to_vec()));
             });
@@ -494,7 +494,7 @@ fn what_an_emptied_group_had_goes_to_whoever_comes_next() {
     };
     for strategy in [STICKY, COOPERATIVE, Strategy::Range, JOIN] {
         let rows = run(&history, &[strategy]);
-        assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (3, 2, 3, 3), (5, 3, 0, 0)], "{strategy:?}");
+        assert_eq!(moves(&rows, PlanSource::Strategy(0)), [(1, 1, 0, 0), (3, 2, 3, 3), (5, 3, 0, 0)], "{strategy:?}");
     }
 }
 
@@ -522,7 +522,7 @@ fn without_any_known_count_there_are_no_figures() {
     };
     let mut plans = 0;
     let mut rows = Vec::new();
-    let each = |row: Row, assigned: Assigned<'_>| {
+    let each = |row: RebalanceOutcome, assigned: Assigned<'_>| {
         assigned.each(|_, _, _| plans += usize::from(row.figures.is_none()));
         rows.push(row);
         ControlFlow::Continue(())
@@ -533,7 +533,7 @@ fn without_any_known_count_there_are_no_figures() {
         .iter()
         .map(|row| (row.source, row.seq, row.generation, row.figures.map(|made| made.assigned), row.error.as_deref()))
         .collect();
-    let strategy = Source::Strategy(0);
+    let strategy = PlanSource::Strategy(0);
     let unknown = "has no known partition count";
     let (both, only) = (format!("topic \"t\" {unknown} (and 1 more)"), format!("topic \"u\" {unknown}"));
     let error = |seq: i64, which: &str| format!("seq {seq}: {which}");
@@ -542,12 +542,12 @@ fn without_any_known_count_there_are_no_figures() {
         seen,
         [
             (strategy, 1, 1, None, Some(errors[0].as_str())),
-            (Source::Observed, 1, 11, None, Some(errors[0].as_str())),
+            (PlanSource::Observed, 1, 11, None, Some(errors[0].as_str())),
             (strategy, 2, 2, None, Some(errors[1].as_str())),
             (strategy, 3, 3, None, Some(errors[2].as_str())),
             (strategy, 3, 4, Some(4), None),
             (strategy, 4, 5, Some(4), Some(errors[3].as_str())),
-            (Source::Observed, 4, 14, Some(4), Some(errors[3].as_str())),
+            (PlanSource::Observed, 4, 14, Some(4), Some(errors[3].as_str())),
             // A member without a subscription needs no counts.
             (strategy, 5, 6, Some(0), None),
         ]
@@ -595,6 +595,6 @@ fn many_static_members_come_back_under_other_ids() {
     });
     let history = History { events: events.collect(), counts: vec![count(0, "t", 4_000)], ..History::default() };
     let rows = run(&history, &[STICKY]);
-    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 0, 0)]);
+    assert_eq!(moves(&rows, PlanSource::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 0, 0)]);
     assert!(rows.iter().all(|row| made(row).members == 2_000));
 }

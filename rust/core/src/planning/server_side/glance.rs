@@ -5,21 +5,22 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
 use super::equal::{Quota, Quotas, leaving, topic_order};
-use super::java::{HashMap, Timeline, Uuid, string_hash};
+use super::java::{HashMap, TimelineHashMap, Uuid, string_hash};
 use super::release::Release;
-use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
+use super::spec::{Spec, SpecMember, SpecSubscription, SpecTopic, Target, TopicKey};
 use super::{Assignor, range, unequal};
 
 /// Plans a group of dense ids. O(partitions + subscription entries), but for the levelling of unequal subscriptions.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release: Release) -> Plan {
-    let topics: Vec<Topic> = (0..group.topics().len() as u32)
-        .map(|topic| Topic {
+    let topics: Vec<SpecTopic> = (0..group.topics().len() as u32)
+        .map(|topic| SpecTopic {
             id: Uuid::of_name(group.topics().names().get(topic), 0),
             partitions: group.topics().count(topic),
         })
         .collect();
-    let subscriptions: Vec<Subscription> = group.subscriptions().rows().map(|row| in_name_order(group, row)).collect();
+    let subscriptions: Vec<SpecSubscription> =
+        group.subscriptions().rows().map(|row| in_name_order(group, row)).collect();
     let order = in_map_order(group);
     let equal = order.windows(2).all(|pair| {
         let [one, other] = [pair[0], pair[1]].map(|member| group.subscription_of()[member as usize]);
@@ -29,13 +30,13 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
     let levelled = assignor == Assignor::Uniform && !equal;
     let wanted = vec![levelled; group.members()];
     let targets = targets(group, ownership, &topics, &wanted);
-    let member = |&member: &u32| Member {
+    let member = |&member: &u32| SpecMember {
         id: group.member_ids().get(member),
         instance: group.instance_id(member),
         subscription: group.subscription_of()[member as usize],
         target: &targets[member as usize],
     };
-    let members: Vec<Member<'_>> = order.iter().map(member).collect();
+    let members: Vec<SpecMember<'_>> = order.iter().map(member).collect();
     let spec = Spec { topics: &topics, subscriptions: &subscriptions, members: &members, equal };
     let mut plan = Plan::unassigned(group);
     if members.is_empty() {
@@ -100,7 +101,7 @@ fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, pl
 
 /// The members in the order in which the assignor sees them, if they joined in the order of their ids.
 fn in_map_order(group: &Group) -> Vec<u32> {
-    let mut timeline = Timeline::new();
+    let mut timeline = TimelineHashMap::new();
     let mut map = HashMap::<&str>::new();
     let mut numbers = hashbrown::HashMap::new();
     for member in 0..group.members() as u32 {
@@ -117,15 +118,15 @@ fn in_map_order(group: &Group) -> Vec<u32> {
 }
 
 /// A subscription in the order of the set of its names.
-fn in_name_order(group: &Group, row: &[u32]) -> Subscription {
+fn in_name_order(group: &Group, row: &[u32]) -> SpecSubscription {
     let names = group.topics().names();
     let number: hashbrown::HashMap<&str, u32> = row.iter().map(|&topic| (names.get(topic), topic)).collect();
     let set = HashMap::of_set(row.len(), row.iter().map(|&topic| names.get(topic)));
-    Subscription { topics: set.keys().map(|name| number[name]).collect(), names: row.len() }
+    SpecSubscription { topics: set.keys().map(|name| number[name]).collect(), names: row.len() }
 }
 
 /// The partitions that the wanted members own, as targets that are read from their records. The targets of the others are empty.
-fn targets(group: &Group, ownership: &Ownership, topics: &[Topic], wanted: &[bool]) -> Vec<Target> {
+fn targets(group: &Group, ownership: &Ownership, topics: &[SpecTopic], wanted: &[bool]) -> Vec<Target> {
     let mut records: Vec<Vec<(TopicKey, Vec<u32>)>> = vec![Vec::new(); group.members()];
     if !wanted.contains(&true) {
         return vec![Target::default(); group.members()];

@@ -10,14 +10,14 @@ use crate::planning::group::MAX_PARTITIONS;
 
 use super::coordinator_error::{CoordinatorError, check_name};
 use super::event::{Described, Subscribing, When};
-use super::java::{HashMap, Timeline, Uuid, string_hash};
+use super::java::{HashMap, TimelineHashMap, Uuid, string_hash};
 use super::release::Release;
-use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
+use super::spec::{Spec, SpecMember, SpecSubscription, SpecTopic, Target, TopicKey};
 use super::{Assignor, assign_spec};
 
 /// A member of the group.
 #[derive(Debug, Clone)]
-struct Entry {
+struct MemberEntry {
     id: String,
     hash: i32,
     instance: Option<String>,
@@ -32,7 +32,7 @@ struct Entry {
 #[derive(Debug, Clone)]
 struct TopicEntry {
     name: String,
-    topic: Topic,
+    topic: SpecTopic,
 }
 
 /// A group of the new protocol.
@@ -46,10 +46,10 @@ pub struct ServerSideGroup {
     /// The number of partitions of all existing topics.
     partitions: u64,
     /// By number; `None` for a member that left.
-    members: Vec<Option<Entry>>,
+    members: Vec<Option<MemberEntry>>,
     numbers: StdMap<String, u32>,
     statics: StdMap<String, u32>,
-    timeline: Timeline,
+    timeline: TimelineHashMap,
     /// The topics that an expression matches, ascending.
     resolved: BTreeMap<String, Vec<String>>,
     /// Every id that a topic has or had.
@@ -75,7 +75,7 @@ impl ServerSideGroup {
             members: Vec::new(),
             numbers: StdMap::new(),
             statics: StdMap::new(),
-            timeline: Timeline::new(),
+            timeline: TimelineHashMap::new(),
             resolved: BTreeMap::new(),
             ids: HashSet::new(),
             pending: false,
@@ -120,7 +120,7 @@ impl ServerSideGroup {
             entries.push((number, string_hash(member.id)));
             self.seen.push(number);
         }
-        let listed = Timeline::listing(&entries);
+        let listed = TimelineHashMap::listing(&entries);
         let exact = listed.is_some();
         if let Some(timeline) = listed {
             self.timeline = timeline;
@@ -169,7 +169,7 @@ impl ServerSideGroup {
                 return Err(CoordinatorError::IdTaken { topic: name.to_owned() });
             }
             self.by_name.insert(name.to_owned(), self.topics.len() as u32);
-            self.topics.push(TopicEntry { name: name.to_owned(), topic: Topic { id, partitions } });
+            self.topics.push(TopicEntry { name: name.to_owned(), topic: SpecTopic { id, partitions } });
         }
         self.partitions = total;
         let changed = self.subscribed(name);
@@ -385,15 +385,15 @@ impl ServerSideGroup {
         self.numbers.get(id).copied().ok_or_else(|| CoordinatorError::Member { member: id.to_owned() })
     }
 
-    fn entry(&self, number: u32) -> &Entry {
+    fn entry(&self, number: u32) -> &MemberEntry {
         self.members[number as usize].as_ref().expect("a number in a map belongs to a member")
     }
 
-    fn entry_mut(&mut self, number: u32) -> &mut Entry {
+    fn entry_mut(&mut self, number: u32) -> &mut MemberEntry {
         self.members[number as usize].as_mut().expect("a number in a map belongs to a member")
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &MemberEntry> {
         self.members.iter().flatten()
     }
 
@@ -415,7 +415,7 @@ impl ServerSideGroup {
     fn enter(&mut self, id: &str, instance: Option<&str>, asked: Subscribing<'_>, target: Target) -> u32 {
         let number = self.members.len() as u32;
         self.numbers.insert(id.to_owned(), number);
-        self.members.push(Some(Entry {
+        self.members.push(Some(MemberEntry {
             id: id.to_owned(),
             hash: string_hash(id),
             instance: instance.map(str::to_owned),
@@ -459,7 +459,7 @@ impl ServerSideGroup {
     }
 
     /// Whether the member changed its expression to a resolved one, or to none. A change to an unresolved one needs no plan yet.
-    fn is_new_to(&self, before: &Entry, after: &Entry) -> bool {
+    fn is_new_to(&self, before: &MemberEntry, after: &MemberEntry) -> bool {
         before.expression != after.expression
             && after.expression.as_ref().is_none_or(|expression| self.resolved.contains_key(expression))
     }
@@ -516,9 +516,9 @@ impl ServerSideGroup {
                 subscriptions.len() as u32 - 1
             });
             let instance = entry.instance.as_deref();
-            members.push(Member { id: &entry.id, instance, subscription, target: &entry.target });
+            members.push(SpecMember { id: &entry.id, instance, subscription, target: &entry.target });
         }
-        let topics: Vec<Topic> = self.topics.iter().map(|entry| entry.topic).collect();
+        let topics: Vec<SpecTopic> = self.topics.iter().map(|entry| entry.topic).collect();
         let equal = self.is_homogeneous(&order);
         let spec = Spec { topics: &topics, subscriptions: &subscriptions, members: &members, equal };
         let targets = assign_spec(&spec, self.assignor, self.release)?;
@@ -537,7 +537,7 @@ impl ServerSideGroup {
     }
 
     /// The subscription of a member. `asked` are its names in the order of the request that is handled.
-    fn subscription(&self, entry: &Entry, asked: Option<&[&str]>) -> Subscription {
+    fn subscription(&self, entry: &MemberEntry, asked: Option<&[&str]>) -> SpecSubscription {
         let asked = asked.map(|names| {
             let mut seen = BTreeSet::new();
             names.iter().copied().filter(|name| seen.insert(*name)).collect::<Vec<_>>()
@@ -553,13 +553,13 @@ impl ServerSideGroup {
         let more: Vec<String> = small.into_iter().filter(|name| !names.contains(name)).collect();
         names.extend(more);
         let topics = names.iter().filter_map(|name| self.by_name.get(name).copied()).collect();
-        Subscription { topics, names: names.len() }
+        SpecSubscription { topics, names: names.len() }
     }
 
     fn is_homogeneous(&self, order: &[u32]) -> bool {
-        let members: Vec<&Entry> = order.iter().map(|&number| self.entry(number)).collect();
+        let members: Vec<&MemberEntry> = order.iter().map(|&number| self.entry(number)).collect();
         let Some(first) = members.first() else { return true };
-        let alike = |entry: &&Entry| entry.expression == first.expression && entry.names == first.names;
+        let alike = |entry: &&MemberEntry| entry.expression == first.expression && entry.names == first.names;
         members.iter().all(alike) && (first.expression.is_none() || first.names.is_empty())
     }
 }

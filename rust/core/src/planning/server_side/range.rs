@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::java::{HashMap, compare_strings, room_for};
-use super::spec::{Member, NewTargets, Spec};
+use super::spec::{NewTargets, Spec, SpecMember};
 
 /// Plans a group: of each topic, each subscriber gets a run. Earlier targets do not count. O(partitions + subscription entries).
 pub(crate) fn assign(spec: &Spec<'_>) -> NewTargets {
@@ -57,7 +57,7 @@ fn runs(spec: &Spec<'_>) -> Vec<Run> {
 }
 
 /// Static members by instance id, then the others by member id.
-fn compare(one: &Member<'_>, other: &Member<'_>) -> Ordering {
+fn compare(one: &SpecMember<'_>, other: &SpecMember<'_>) -> Ordering {
     match (one.instance, other.instance) {
         (Some(one), Some(other)) => compare_strings(one, other),
         (Some(_), None) => Ordering::Less,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::java::{HashMap, IntSet, Key, Uuid, read_back};
+use super::java::{HashMap, IntSet, JavaKey, Uuid, read_back};
 
 /// A topic's number with its id: the number finds the topic, the id makes the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct TopicKey {
     pub(crate) id: Uuid,
 }
 
-impl Key for TopicKey {
+impl JavaKey for TopicKey {
     fn hash_code(self) -> i32 {
         self.id.hash_code()
     }
@@ -66,7 +66,7 @@ impl Target {
 
 /// The topics that a member subscribes to, as an assignor sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Subscription {
+pub(crate) struct SpecSubscription {
     /// The topics that exist, in the order of the set of names.
     pub(crate) topics: Vec<u32>,
     /// The number of names, with those of topics that do not exist.
@@ -75,7 +75,7 @@ pub(crate) struct Subscription {
 
 /// A member.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Member<'a> {
+pub(crate) struct SpecMember<'a> {
     pub(crate) id: &'a str,
     pub(crate) instance: Option<&'a str>,
     /// A place in [`Spec::subscriptions`].
@@ -86,7 +86,7 @@ pub(crate) struct Member<'a> {
 
 /// A topic. One that was deleted stays in the list, so that the targets that still have it can name it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Topic {
+pub(crate) struct SpecTopic {
     pub(crate) id: Uuid,
     pub(crate) partitions: u32,
 }
@@ -94,16 +94,16 @@ pub(crate) struct Topic {
 /// A group, as an assignor sees it.
 #[derive(Debug)]
 pub(crate) struct Spec<'a> {
-    pub(crate) topics: &'a [Topic],
-    pub(crate) subscriptions: &'a [Subscription],
+    pub(crate) topics: &'a [SpecTopic],
+    pub(crate) subscriptions: &'a [SpecSubscription],
     /// In the order of the map of members.
-    pub(crate) members: &'a [Member<'a>],
+    pub(crate) members: &'a [SpecMember<'a>],
     /// Whether the coordinator calls the subscriptions homogeneous.
     pub(crate) equal: bool,
 }
 
 impl<'a> Spec<'a> {
-    pub(crate) fn subscription(&self, member: usize) -> &'a Subscription {
+    pub(crate) fn subscription(&self, member: usize) -> &'a SpecSubscription {
         &self.subscriptions[self.members[member].subscription as usize]
     }
 

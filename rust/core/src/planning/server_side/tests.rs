@@ -1,6 +1,6 @@
 //! Orders and plans that Java gave: Java 17, and the classes of kafka-group-coordinator and kafka-server-common 4.3.1.
 
-use super::java::{HashMap, IntSet, Key, Timeline, Uuid, compare_strings, read_back, string_hash};
+use super::java::{HashMap, IntSet, JavaKey, TimelineHashMap, Uuid, compare_strings, read_back, string_hash};
 use super::{Assignor, CoordinatorError, Release, ServerSideGroup, Subscribing, When};
 
 const JOINED: [&str; 14] = [
@@ -44,12 +44,12 @@ fn hash_codes() {
 #[test]
 fn maps_of_members() {
     let hashes = JOINED.map(string_hash);
-    let mut timeline = Timeline::new();
+    let mut timeline = TimelineHashMap::new();
     for (number, hash) in (0..).zip(hashes) {
         timeline.put(number, hash);
     }
-    let order = |timeline: &Timeline| timeline.iter().collect::<Vec<_>>();
-    let seen = |timeline: &Timeline| {
+    let order = |timeline: &TimelineHashMap| timeline.iter().collect::<Vec<_>>();
+    let seen = |timeline: &TimelineHashMap| {
         let mut map = HashMap::<&str>::new();
         timeline.iter().for_each(|number| assert!(map.put(JOINED[number as usize])));
         map.keys().map(|id| JOINED.iter().position(|&joined| joined == id).unwrap()).collect::<Vec<_>>()
@@ -62,9 +62,9 @@ fn maps_of_members() {
     assert_eq!(order(&timeline), [10, 4, 9, 7, 0, 13, 8, 1, 5, 6, 3, 12, 11]);
     assert_eq!(seen(&timeline), [9, 11, 1, 4, 5, 13, 10, 12, 0, 3, 6, 7, 8]);
     let entries: Vec<_> = timeline.iter().map(|number| (number, hashes[number as usize])).collect();
-    assert_eq!(Timeline::listing(&entries).map(|listed| order(&listed)), Some(order(&timeline)));
+    assert_eq!(TimelineHashMap::listing(&entries).map(|listed| order(&listed)), Some(order(&timeline)));
     let backwards: Vec<_> = entries.into_iter().rev().collect();
-    assert!(Timeline::listing(&backwards).is_none());
+    assert!(TimelineHashMap::listing(&backwards).is_none());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::planning::group::NONE;
 
-use super::java::{IntSet, Key, room_for};
+use super::java::{IntSet, JavaKey, room_for};
 use super::spec::{AssignmentDraft, AssignorError, NewTargets, Spec};
 
 /// The most passes over the topics.

@@ -2,7 +2,7 @@
 
 use super::least_loaded::LeastLoaded;
 use super::release::{cut, key};
-use super::rows::{Problem, Segment};
+use super::rows::{RowProblem, Segment};
 use crate::planning::group::NONE;
 use crate::planning::plan::Plan;
 
@@ -11,7 +11,7 @@ use crate::planning::plan::Plan;
 ///
 /// Of its partitions of a row, a member keeps the first by (number, topic). The rest of the row goes, in the order of the
 /// segments, to the member with the fewest partitions so far that is to get more of this row.
-pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
+pub(super) fn deal(problem: &RowProblem, plan: &mut Plan, taken: &[u32]) {
     let owner = &mut plan.owner;
     let kept: Vec<u32> = problem.held.iter().zip(taken).map(|(&held, &taken)| held.min(taken)).collect();
     release(problem, owner, &kept);
@@ -57,7 +57,7 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
 }
 
 /// Takes from each member its partitions of a row beyond `kept`.
-fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
+fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     // By member, the place of its next key; NONE for a member that loses no partition of the row.
     let mut next = vec![NONE; problem.members];
     let mut keys: Vec<u64> = Vec::new();

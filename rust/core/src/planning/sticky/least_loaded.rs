@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
-use super::rows::Problem;
+use super::rows::RowProblem;
 use crate::planning::group::NONE;
 
 /// If a run has fewer partitions than 1/`SHORT_RUN` of the candidates, its partitions are given one by one. A longer run is given
@@ -39,7 +39,7 @@ impl Candidate {
 
 /// Loads that grow as partitions are given away.
 pub(super) struct LeastLoaded<'a> {
-    problem: &'a Problem,
+    problem: &'a RowProblem,
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl<'a> LeastLoaded<'a> {
-    pub(super) fn new(problem: &'a Problem, loads: Vec<u32>, room: Vec<u32>) -> Self {
+    pub(super) fn new(problem: &'a RowProblem, loads: Vec<u32>, room: Vec<u32>) -> Self {
         let waiting_of = vec![NONE; problem.rows()];
         let (waiting, candidates) = (Vec::new(), Vec::new());
         Self { problem, loads, room, waiting, waiting_of, candidates, active: Vec::new(), merged: Vec::new() }
@@ -169,7 +169,7 @@ impl<'a> LeastLoaded<'a> {
 }
 
 impl Waiting {
-    fn new(problem: &Problem, loads: &[u32], room: &[u32], row: u32) -> Self {
+    fn new(problem: &RowProblem, loads: &[u32], room: &[u32], row: u32) -> Self {
         let arcs = problem.arcs_of_row(row);
         let mut candidates = Vec::with_capacity(arcs.len());
         let with_room = arcs.filter(|&arc| room[arc as usize] > 0);
@@ -180,7 +180,7 @@ impl Waiting {
     }
 
     /// The arc with room to the least loaded member; of several, the smallest arc.
-    fn least_loaded(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<u32> {
+    fn least_loaded(&mut self, problem: &RowProblem, loads: &[u32], room: &[u32]) -> Option<u32> {
         loop {
             while let Some(&arc) = self.queue.get(self.next) {
                 if loads[problem.member(arc) as usize] == self.level && room[arc as usize] > 0 {
@@ -198,7 +198,7 @@ impl Waiting {
 
     /// Scans the arcs for the lowest level and its members. If these are few, the heap gives the next partitions. O(arcs). `None`
     /// if no arc has room.
-    fn look_through(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<()> {
+    fn look_through(&mut self, problem: &RowProblem, loads: &[u32], room: &[u32]) -> Option<()> {
         if self.arcs.is_empty() {
             self.arcs.extend(self.heap.iter().map(|Reverse(candidate)| candidate.arc()));
             self.arcs.sort_unstable();
@@ -233,7 +233,7 @@ impl Waiting {
         Some(())
     }
 
-    fn top_of_heap(&mut self, problem: &Problem, loads: &[u32], room: &[u32]) -> Option<u32> {
+    fn top_of_heap(&mut self, problem: &RowProblem, loads: &[u32], room: &[u32]) -> Option<u32> {
         loop {
             let mut top = self.heap.peek_mut()?;
             let Reverse(entry) = *top;

@@ -31,7 +31,7 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::subscribers::Subscribers;
 use flow::Detours;
-use rows::{Problem, Rows};
+use rows::{RowProblem, Rows};
 pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
@@ -102,7 +102,7 @@ fn dense(
     limit: &Limit<'_>,
 ) -> Option<Limited> {
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = Problem::new(group, subscribers, rows, &plan.owner, pinned, racks);
+    let problem = RowProblem::new(group, subscribers, rows, &plan.owner, pinned, racks);
     let proposed = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, &budget) {

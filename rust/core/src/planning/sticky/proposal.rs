@@ -2,11 +2,11 @@
 //! loaded.
 
 use super::least_loaded::LeastLoaded;
-use super::rows::{Problem, Segment};
+use super::rows::{RowProblem, Segment};
 
 /// By arc, how many partitions of the row the member would have. All partitions of each row have a member. O(arcs log arcs +
 /// partitions).
-pub(super) fn propose(problem: &Problem) -> Vec<u32> {
+pub(super) fn propose(problem: &RowProblem) -> Vec<u32> {
     let mut taken = problem.held.clone();
     let loads = problem.loads(&taken);
     let mut room = vec![u32::MAX; taken.len()];

@@ -24,7 +24,7 @@ pub(super) struct Segment {
 pub(super) struct Rows {
     /// By row, its set of subscribers and its rack set, in order of their first partition.
     pub keys: Vec<(u32, u32)>,
-    /// See [`Problem::segments`].
+    /// See [`RowProblem::segments`].
     pub segments: Vec<Segment>,
 }
 
@@ -157,7 +157,7 @@ impl RowNumbers {
 /// Topics with equal sets of subscribers are one row: a partition of one topic serves as well as a partition of another, so only
 /// the number of partitions that a member holds of all these topics matters. Where racks matter, rows are split by the racks of
 /// the replicas.
-pub(super) struct Problem {
+pub(super) struct RowProblem {
     pub members: usize,
     /// Partitions of each row that are to be placed.
     pub supply: Vec<u32>,
@@ -168,7 +168,7 @@ pub(super) struct Problem {
     pub held: Vec<u32>,
     /// By arc, whether the member reads the row from another rack. Empty where racks do not matter.
     pub mismatch: Vec<bool>,
-    /// See [`Problem::arcs_of`].
+    /// See [`RowProblem::arcs_of`].
     by_member: OnceCell<Csr>,
     /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
@@ -216,7 +216,7 @@ pub(super) fn racks_matter(group: &Group) -> bool {
     group.racks().iter().any(|&rack| rack != NONE && replicated[rack as usize]) && sets().any(|set| set.len() != all)
 }
 
-impl Problem {
+impl RowProblem {
     /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
     /// holdings are fixed load and only the other partitions are to be placed. With `racks`, the rows are those of racks.
     pub(super) fn new(
@@ -234,7 +234,7 @@ impl Problem {
         problem
     }
 
-    /// The problem with these arcs, before [`Problem::count`].
+    /// The problem with these arcs, before [`RowProblem::count`].
     pub(super) fn with_arcs(members: usize, segments: Vec<Segment>, arcs: Csr, mismatch: Vec<bool>) -> Self {
         let rows = arcs.len();
         let mut arc_row = Vec::with_capacity(arcs.items().len());

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use super::flow::{self, Detours};
 use super::levels;
 use super::narrowed::{Narrowed, narrow};
-use super::rows::{Problem, Rows};
+use super::rows::{RowProblem, Rows};
 use super::{STEPS, STEPS_PER_ARC, assign_within, deal};
 use crate::planning::budget::{Goal, Limit, Limited};
 use crate::planning::group::{Group, NONE};
@@ -48,7 +48,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     let mut plan = Plan { owner: owner.clone() };
     let subscribers = Subscribers::new(group);
     let rows = Rows::of_subscribers(group, &subscribers);
-    let mut problem = Problem::new(group, &subscribers, rows, owner, false, false);
+    let mut problem = RowProblem::new(group, &subscribers, rows, owner, false, false);
     problem.capacity.clone_from(capacity);
     problem.nobody = Some(nobody);
     let proposed = propose(&problem, nobody);
@@ -70,7 +70,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
 
 /// By arc, a plan within the limits: members keep their partitions up to their limits, and the rest of each row goes to the
 /// least loaded members with room, and then to the member `nobody`. O(arcs + partitions × log arcs).
-fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
+fn propose(problem: &RowProblem, nobody: u32) -> Vec<u32> {
     let mut taken = vec![0; problem.held.len()];
     let mut loads = vec![0; problem.members];
     for (arc, &held) in (0u32..).zip(&problem.held) {

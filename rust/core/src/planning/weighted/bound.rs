@@ -16,7 +16,7 @@ const PRECISION: u32 = 24;
 
 /// The largest of the bounds. O(partitions log partitions), and flows where subscriptions differ.
 pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBound {
-    let mut bounds = Bounds::new(setting);
+    let mut bounds = LoadBounds::new(setting);
     bounds.crowd(budget);
     let mut everything: Vec<u32> = bounds.topics.iter().flatten().copied().collect();
     everything.sort_unstable();
@@ -39,7 +39,7 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
 }
 
 /// The bounds that were found, of which the largest is kept, and of equal ones the first.
-struct Bounds<'a> {
+struct LoadBounds<'a> {
     setting: &'a Setting<'a>,
     /// By set of subscribers, its subscriptions.
     sets: Csr,
@@ -48,7 +48,7 @@ struct Bounds<'a> {
     largest: LoadBound,
 }
 
-impl<'a> Bounds<'a> {
+impl<'a> LoadBounds<'a> {
     fn new(setting: &'a Setting<'a>) -> Self {
         let sets = setting.subscribers.sets();
         let mut topics: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];

@@ -47,7 +47,7 @@ impl WeightedDraft {
 
 /// The members of one class, first the one that gets the next partition. The order is the value that decides (load or number),
 /// then the other value, then the id.
-type Line = BinaryHeap<Reverse<(u64, u64, u32)>>;
+type ClassQueue = BinaryHeap<Reverse<(u64, u64, u32)>>;
 
 /// The value that decides which member gets a partition.
 #[derive(Clone, Copy, PartialEq)]
@@ -59,7 +59,7 @@ enum By {
 struct Lines<'a> {
     setting: &'a Setting<'a>,
     by: By,
-    of_class: Vec<Line>,
+    of_class: Vec<ClassQueue>,
 }
 
 impl<'a> Lines<'a> {
@@ -68,7 +68,7 @@ impl<'a> Lines<'a> {
         for (member, &class) in (0u32..).zip(&setting.class_of) {
             entries[class as usize].push(Reverse(Self::key(draft, member, by)));
         }
-        Self { setting, by, of_class: entries.into_iter().map(Line::from).collect() }
+        Self { setting, by, of_class: entries.into_iter().map(ClassQueue::from).collect() }
     }
 
     fn key(draft: &WeightedDraft, member: u32, by: By) -> (u64, u64, u32) {

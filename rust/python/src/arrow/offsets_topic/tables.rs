@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray, new_null_array}
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
-    Assignment, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, Topic,
+    AssignmentRow, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, TopicNameOrId,
     topic_id_characters,
 };
 use kafka_assignors_core::protocol::topic_partitions::Numbers;
@@ -314,16 +314,16 @@ impl Default for Assignments {
 }
 
 impl Assignments {
-    fn push(&mut self, row: &Assignment<'_>, settings: &Settings, scratch: &mut Vec<i32>) {
+    fn push(&mut self, row: &AssignmentRow<'_>, settings: &Settings, scratch: &mut Vec<i32>) {
         self.sources.append_value(row.source.name());
         self.members.append_value(row.member_id);
         self.generations.append_option(row.generation);
         match row.topic {
-            Topic::Name(name) => {
+            TopicNameOrId::Name(name) => {
                 append_bytes(&mut self.topics, name);
                 self.topic_ids.append_null();
             }
-            Topic::Id(id) => {
+            TopicNameOrId::Id(id) => {
                 self.topics.append_option(settings.names.get(&id));
                 append_bytes(&mut self.topic_ids, &topic_id_characters(id));
             }

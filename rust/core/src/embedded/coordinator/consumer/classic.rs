@@ -4,7 +4,7 @@
 //! subscription.
 
 use super::ConsumerGroup;
-use super::member::{Classic, Member, MemberState, has};
+use super::member::{Classic, ConsumerMember, MemberState, has};
 use crate::embedded::coordinator::config::{Config, MigrationPolicy};
 use crate::embedded::coordinator::connections::Ticket;
 use crate::embedded::coordinator::group::Context;
@@ -138,7 +138,7 @@ impl ConsumerGroup {
 
     /// Whether all other classic members list one of the request's protocols.
     fn shares_a_protocol(&self, request: &JoinGroupRequest) -> bool {
-        let is_itself = |id: &str, member: &Member| {
+        let is_itself = |id: &str, member: &ConsumerMember| {
             id == request.member_id || (member.instance_id.is_some() && member.instance_id == request.group_instance_id)
         };
         let others: Vec<&Classic> = self
@@ -180,7 +180,7 @@ impl ConsumerGroup {
     }
 
     /// A member of the classic protocol.
-    fn classic_member(&self, id: &str, instance_id: Option<&str>) -> Result<&Member, ErrorCode> {
+    fn classic_member(&self, id: &str, instance_id: Option<&str>) -> Result<&ConsumerMember, ErrorCode> {
         if let Some(instance_id) = instance_id {
             match self.statics.get(instance_id) {
                 None => return Err(ErrorCode::UNKNOWN_MEMBER_ID),
@@ -261,7 +261,7 @@ impl ConsumerGroup {
     }
 
     /// Whether every partition that the member waits for is free now.
-    fn something_is_free(&self, id: &str, member: &Member, topics: &ClusterTopics) -> bool {
+    fn something_is_free(&self, id: &str, member: &ConsumerMember, topics: &ClusterTopics) -> bool {
         let waits = |topic: &[u8; 16], partition: i32| {
             !has(&member.assigned, topic, partition) && self.held.contains(&(*topic, partition))
         };

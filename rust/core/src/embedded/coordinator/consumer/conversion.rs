@@ -1,11 +1,11 @@
 //! Makes a group of one protocol into a group of the other, with the same members and offsets.
 
-use super::member::{Classic, Member, Partitions};
+use super::member::{AssignedPartitions, Classic, ConsumerMember};
 use super::request::Refusal;
 use super::{ConsumerGroup, MemberState};
 use crate::embedded::coordinator::answers::{refuse_join, refuse_sync};
 use crate::embedded::coordinator::config::Config;
-use crate::embedded::coordinator::group::{self, ClassicGroup, Context, State};
+use crate::embedded::coordinator::group::{self, ClassicGroup, ClassicGroupState, Context};
 use crate::embedded::coordinator::offsets::Offsets;
 use crate::embedded::coordinator::timers::Timer;
 use crate::embedded::coordinator::topics::ClusterTopics;
@@ -28,7 +28,7 @@ fn refusal(id: &str, reason: &str) -> Refusal {
     Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
 }
 
-fn decode(group: &ClassicGroup, member: &group::Member) -> Result<DecodedMember, &'static str> {
+fn decode(group: &ClassicGroup, member: &group::ClassicMember) -> Result<DecodedMember, &'static str> {
     const MALFORMED: &str = "the embedded consumer protocol is malformed";
     let chosen = match group.metadata_of(member) {
         // The first generation is not formed yet.
@@ -136,7 +136,7 @@ impl ConsumerGroup {
         for (id, read) in decoded {
             let Some(old) = classic.members.get(&id) else { continue };
             self.track(read.names.iter().chain(read.assigned.keys()).map(String::as_str), topics);
-            let (mut assigned, mut target) = (Partitions::new(), Vec::new());
+            let (mut assigned, mut target) = (AssignedPartitions::new(), Vec::new());
             for (name, numbers) in read.assigned {
                 let Some(topic) = topics.get(&name) else { continue };
                 let exists = |&number: &u32| i32::try_from(number).is_ok_and(|number| number < topic.partitions);
@@ -153,7 +153,7 @@ impl ConsumerGroup {
                 self.statics.insert(instance_id.clone(), id.clone());
             }
             targets.insert(id.clone(), target);
-            let member = Member {
+            let member = ConsumerMember {
                 instance_id: old.instance_id.clone(),
                 rack_id: read.rack,
                 client_id: old.client_id.clone(),
@@ -188,7 +188,7 @@ impl ConsumerGroup {
         for (id, member) in &self.members {
             self.cancel_timers(context, id);
             let Some(classic) = &member.classic else { continue };
-            let member = group::Member {
+            let member = group::ClassicMember {
                 instance_id: member.instance_id.clone(),
                 client_id: member.client_id.clone(),
                 client_host: member.client_host.clone(),
@@ -204,7 +204,7 @@ impl ConsumerGroup {
             group.add(id.clone(), CONSUMER.to_owned(), member);
             group.renew_session(context, id);
         }
-        group.state = State::Stable;
+        group.state = ClassicGroupState::Stable;
         group.protocol = group.elect_protocol();
         group.offsets = self.offsets;
         group

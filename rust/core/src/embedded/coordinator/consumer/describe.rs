@@ -1,7 +1,7 @@
 //! The description of a KIP-848 group.
 
 use super::ConsumerGroup;
-use super::member::Member;
+use super::member::ConsumerMember;
 use crate::embedded::coordinator::config::Config;
 use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::protocol::group_admin::{
@@ -31,7 +31,7 @@ impl ConsumerGroup {
         }
     }
 
-    fn describe_member(&self, id: &str, member: &Member, topics: &ClusterTopics) -> DescribedConsumer {
+    fn describe_member(&self, id: &str, member: &ConsumerMember, topics: &ClusterTopics) -> DescribedConsumer {
         let assigned = member.assigned.iter().filter_map(|(topic_id, held)| {
             Some(DescribedTopicPartitions {
                 topic_id: *topic_id,

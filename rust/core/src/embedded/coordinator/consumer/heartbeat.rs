@@ -1,7 +1,7 @@
 //! The heartbeat of a member that joins or stays.
 
 use super::ConsumerGroup;
-use super::member::{Member, MemberState};
+use super::member::{ConsumerMember, MemberState};
 use super::request::{Refusal, assignor_named};
 use crate::embedded::coordinator::group::Context;
 use crate::embedded::coordinator::timers::Timer;
@@ -108,13 +108,13 @@ impl ConsumerGroup {
             return match self.members.contains_key(member_id) {
                 true => Err(Refusal::new(
                     ErrorCode::INVALID_REQUEST,
-                    format!("Member {member_id} is in the group already, without instance id {instance_id}."),
+                    format!("ConsumerMember {member_id} is in the group already, without instance id {instance_id}."),
                 )),
                 false => Ok(Sender::New),
             };
         };
         // A member of the new protocol replaces one of the classic protocol even if that one has not left.
-        let gives_way = |member: &Member| member.epoch == LEAVE_STATIC_EPOCH || member.classic.is_some();
+        let gives_way = |member: &ConsumerMember| member.epoch == LEAVE_STATIC_EPOCH || member.classic.is_some();
         if self.members.get(holder).is_some_and(gives_way) {
             let is_taken = holder != member_id && self.members.contains_key(member_id);
             if !is_taken {
@@ -180,7 +180,7 @@ impl ConsumerGroup {
         match sender {
             Sender::Known => {}
             Sender::New => {
-                self.members.insert(member_id.clone(), Member::default());
+                self.members.insert(member_id.clone(), ConsumerMember::default());
             }
             Sender::Returned { old } => self.replace(context, old, member_id),
         }
@@ -247,7 +247,7 @@ impl ConsumerGroup {
     pub(super) fn replace(&mut self, context: &mut Context<'_>, old: &str, new: &str) {
         self.cancel_timers(context, old);
         if let Some(member) = self.members.remove(old) {
-            self.members.insert(new.to_owned(), Member { previous_epoch: 0, ..member });
+            self.members.insert(new.to_owned(), ConsumerMember { previous_epoch: 0, ..member });
         }
         // A member that has not left gives its target up now. The planner has the same members, so it cannot refuse.
         let _ = self.planner.leave(old, true, When::Later);
@@ -299,7 +299,7 @@ impl ConsumerGroup {
     }
 }
 
-fn assignment_of(member: &Member) -> HeartbeatAssignment {
+fn assignment_of(member: &ConsumerMember) -> HeartbeatAssignment {
     let topics = member
         .assigned
         .iter()

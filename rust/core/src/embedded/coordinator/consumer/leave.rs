@@ -49,7 +49,7 @@ impl ConsumerGroup {
         if self.members.contains_key(member_id) {
             return Ok(());
         }
-        let message = format!("Member {member_id} is not a member of group {}.", self.id);
+        let message = format!("ConsumerMember {member_id} is not a member of group {}.", self.id);
         Err(Refusal::new(ErrorCode::UNKNOWN_MEMBER_ID, message))
     }
 

@@ -7,7 +7,7 @@ use crate::protocol::join_group::JoinGroupProtocol;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Partitions by topic, each with the epoch in which it was assigned to the member.
-pub(in crate::embedded::coordinator) type Partitions = BTreeMap<TopicId, BTreeMap<i32, i32>>;
+pub(in crate::embedded::coordinator) type AssignedPartitions = BTreeMap<TopicId, BTreeMap<i32, i32>>;
 
 /// The progress of a member towards its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +31,7 @@ pub(in crate::embedded::coordinator) struct Classic {
 
 /// A member.
 #[derive(Debug, Clone, Default)]
-pub(in crate::embedded::coordinator) struct Member {
+pub(in crate::embedded::coordinator) struct ConsumerMember {
     pub(super) instance_id: Option<String>,
     pub(super) rack_id: Option<String>,
     pub(super) client_id: String,
@@ -48,9 +48,9 @@ pub(in crate::embedded::coordinator) struct Member {
     /// The epoch before the present one. A request with it is accepted if the answer with the present epoch may have been lost.
     pub(super) previous_epoch: i32,
     pub(super) state: MemberState,
-    pub(super) assigned: Partitions,
+    pub(super) assigned: AssignedPartitions,
     /// The partitions that are no longer assigned, and not yet acknowledged as given up.
-    pub(super) pending: Partitions,
+    pub(super) pending: AssignedPartitions,
     /// Set for a member of the classic protocol.
     pub(super) classic: Option<Classic>,
 }
@@ -61,17 +61,17 @@ pub(super) fn each_of(owned: &[HeartbeatTopicPartitions]) -> impl Iterator<Item 
 }
 
 /// Whether `partitions` contains this partition.
-pub(super) fn has(partitions: &Partitions, topic: &TopicId, partition: i32) -> bool {
+pub(super) fn has(partitions: &AssignedPartitions, topic: &TopicId, partition: i32) -> bool {
     partitions.get(topic).is_some_and(|held| held.contains_key(&partition))
 }
 
 /// Whether a member has not acknowledged that it gave all of `partitions` up. A request without owned partitions acknowledges
 /// nothing.
-pub(super) fn still_owns(owned: Option<&[HeartbeatTopicPartitions]>, partitions: &Partitions) -> bool {
+pub(super) fn still_owns(owned: Option<&[HeartbeatTopicPartitions]>, partitions: &AssignedPartitions) -> bool {
     owned.is_none_or(|owned| each_of(owned).any(|(topic, partition)| has(partitions, topic, partition)))
 }
 
-impl Member {
+impl ConsumerMember {
     /// Whether the request proves that the member owns only partitions that are assigned to it. A request without owned
     /// partitions is no proof.
     pub(super) fn holds_only_its_own(&self, owned: Option<&[HeartbeatTopicPartitions]>) -> bool {
@@ -89,7 +89,7 @@ impl Member {
 
     /// The epoch since which the member has had a partition that it has not given up.
     pub(super) fn has_since(&self, topic: &TopicId, partition: i32) -> Option<i32> {
-        let since = |partitions: &Partitions| partitions.get(topic)?.get(&partition).copied();
+        let since = |partitions: &AssignedPartitions| partitions.get(topic)?.get(&partition).copied();
         since(&self.assigned).or_else(|| since(&self.pending))
     }
 }

@@ -22,7 +22,7 @@ use super::offsets::Offsets;
 use super::timers::Timer;
 use crate::planning::server_side::{Assignor, Release, ServerSideGroup};
 use crate::protocol::TopicId;
-use member::Member;
+use member::ConsumerMember;
 use std::collections::{BTreeMap, BTreeSet};
 use subscription::Resolved;
 
@@ -101,7 +101,7 @@ pub(super) struct ConsumerGroup {
     id: String,
     epoch: i32,
     assignment_epoch: i32,
-    members: BTreeMap<String, Member>,
+    members: BTreeMap<String, ConsumerMember>,
     /// Instance id to member id.
     statics: BTreeMap<String, String>,
     planner: ServerSideGroup,
@@ -155,7 +155,7 @@ impl ConsumerGroup {
         }
     }
 
-    fn is_reconciled(&self, member: &Member) -> bool {
+    fn is_reconciled(&self, member: &ConsumerMember) -> bool {
         member.epoch == self.assignment_epoch
     }
 
@@ -170,7 +170,7 @@ impl ConsumerGroup {
     }
 
     /// Changes a member, and updates `held`. Returns the result of `change`.
-    fn change_member<T>(&mut self, member_id: &str, change: impl FnOnce(&mut Member) -> T) -> Option<T> {
+    fn change_member<T>(&mut self, member_id: &str, change: impl FnOnce(&mut ConsumerMember) -> T) -> Option<T> {
         let member = self.members.get_mut(member_id)?;
         for one in member.held() {
             self.held.remove(&one);
@@ -221,7 +221,7 @@ impl ConsumerGroup {
 
     /// A member has not acknowledged a revocation within its rebalance timeout.
     pub(super) fn revocation_expired(&mut self, context: &mut Context<'_>, member_id: &str) {
-        let waiting = |member: &Member| member.state == MemberState::UnrevokedPartitions;
+        let waiting = |member: &ConsumerMember| member.state == MemberState::UnrevokedPartitions;
         if self.members.get(member_id).is_some_and(waiting) {
             self.remove(context, member_id);
         }
@@ -233,7 +233,7 @@ impl ConsumerGroup {
     }
 
     pub(super) fn view(&self, config: &Config) -> ConsumerGroupView {
-        let lists = |partitions: &member::Partitions| {
+        let lists = |partitions: &member::AssignedPartitions| {
             partitions.iter().map(|(topic, held)| (*topic, held.keys().copied().collect())).collect()
         };
         let target = |id: &str| {
@@ -241,7 +241,7 @@ impl ConsumerGroup {
             let sorted = |list: &[u32]| list.iter().map(|&partition| partition as i32).collect::<BTreeSet<_>>();
             listed.map(|(name, list)| (name.to_owned(), sorted(list).into_iter().collect())).collect()
         };
-        let member = |(id, member): (&String, &Member)| ConsumerMemberView {
+        let member = |(id, member): (&String, &ConsumerMember)| ConsumerMemberView {
             member_id: id.clone(),
             instance_id: member.instance_id.clone(),
             client_id: member.client_id.clone(),

@@ -2,7 +2,7 @@
 //! partitions that no member has.
 
 use super::ConsumerGroup;
-use super::member::{MemberState, Partitions, has, still_owns};
+use super::member::{AssignedPartitions, MemberState, has, still_owns};
 use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::protocol::TopicId;
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
@@ -27,7 +27,7 @@ impl ConsumerGroup {
             return false;
         }
         let target = self.target_of(member_id, topics);
-        let (mut assigned, mut lost) = (Partitions::new(), Partitions::new());
+        let (mut assigned, mut lost) = (AssignedPartitions::new(), AssignedPartitions::new());
         for (topic, held) in &member.assigned {
             for (&partition, &since) in held {
                 let stays = target.get(topic).is_some_and(|wanted| wanted.contains(&partition));
@@ -54,7 +54,7 @@ impl ConsumerGroup {
             (false, true) => MemberState::UnreleasedPartitions,
             (false, false) => MemberState::Stable,
         };
-        let pending = if must_revoke { lost } else { Partitions::new() };
+        let pending = if must_revoke { lost } else { AssignedPartitions::new() };
         self.change_member(member_id, |member| {
             member.previous_epoch = std::mem::replace(&mut member.epoch, epoch);
             member.state = state;

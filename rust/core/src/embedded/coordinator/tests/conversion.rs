@@ -2,7 +2,7 @@
 
 use super::consumer::{Consumer, cluster, cluster_with, held};
 use super::harness::{Client, Cluster, GROUP};
-use crate::embedded::coordinator::{Config, ConsumerGroupState, MigrationPolicy, State};
+use crate::embedded::coordinator::{ClassicGroupState, Config, ConsumerGroupState, MigrationPolicy};
 use crate::protocol::ErrorCode;
 use crate::protocol::assignment::{self, Assignment};
 use crate::protocol::join_group::JoinGroupResponse;
@@ -178,7 +178,7 @@ fn there_and_back(cooperative: bool) {
     // The last member of the new protocol leaves: the group is classic again, with its offsets, and rebalances.
     cluster.beat(&Consumer { epoch: -1, ..new }.steady());
     assert!(cluster.coordinator.consumer_groups().is_empty());
-    assert_eq!(cluster.state(), State::PreparingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
     assert_eq!(cluster.coordinator.committed(GROUP)["t"].len(), 2);
     // The members keep their generation for a last commit.
     assert_eq!(cluster.heartbeat(&members[0].client), ErrorCode::REBALANCE_IN_PROGRESS);
@@ -191,7 +191,7 @@ fn there_and_back(cooperative: bool) {
     for (member, call) in members.iter_mut().zip(&calls) {
         cluster.joined(&mut member.client, call);
     }
-    assert_eq!(cluster.state(), State::CompletingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::CompletingRebalance);
     assert!(cluster.view().leader.is_some());
 }
 
@@ -283,7 +283,7 @@ fn a_classic_member_joins_a_group_of_the_new_protocol_unless_that_is_disabled() 
                 cluster.heartbeat(&member.client);
                 cluster.pass(5_000);
             }
-            assert_eq!(cluster.state(), State::PreparingRebalance);
+            assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
         }
     }
 }
@@ -303,7 +303,7 @@ fn a_static_member_takes_its_place_over_in_both_directions_and_moves_nothing() {
     let mut back = Member::with_instance(3, "i");
     let call = cluster.join(&back.client);
     cluster.joined(&mut back.client, &call);
-    assert_eq!(cluster.state(), State::PreparingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
     assert_eq!(cluster.refused(&new.steady()), ErrorCode::GROUP_ID_NOT_FOUND);
 }
 

@@ -1,6 +1,6 @@
 //! Clients of a coordinator, request by request.
 
-use crate::embedded::coordinator::{Config, Coordinator, GroupView, Reply, State, Topic};
+use crate::embedded::coordinator::{ClassicGroupState, Config, Coordinator, GroupView, Reply, Topic};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
@@ -236,7 +236,7 @@ impl Cluster {
         self.coordinator.groups().into_iter().find(|group| group.group_id == GROUP).expect("the group")
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> ClassicGroupState {
         self.view().state
     }
 
@@ -266,7 +266,7 @@ impl Cluster {
         for (client, call) in clients.iter().zip(&calls) {
             assert_eq!(self.synced(call), (ErrorCode::NONE, vec![client.connection as u8]));
         }
-        assert_eq!(self.state(), State::Stable);
+        assert_eq!(self.state(), ClassicGroupState::Stable);
     }
 
     /// A stable group of `count` dynamic members, in the order of their connections. The first is the leader.

@@ -1,7 +1,7 @@
 //! JoinGroup: which members are accepted, when a generation starts, and the contents of the responses.
 
 use super::harness::{Client, Cluster, GROUP};
-use crate::embedded::coordinator::{Config, State};
+use crate::embedded::coordinator::{ClassicGroupState, Config};
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 
@@ -75,7 +75,7 @@ fn a_newcomer_makes_everyone_join_again_and_the_leader_sees_all() {
     let mut second = Client::new(2);
     let call_second = cluster.enter(&mut second);
     assert!(cluster.is_waiting(&call_second));
-    assert_eq!(cluster.state(), State::PreparingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::REBALANCE_IN_PROGRESS);
 
     let call_first = cluster.join(&clients[0]);
@@ -91,7 +91,7 @@ fn a_newcomer_makes_everyone_join_again_and_the_leader_sees_all() {
     expected.sort();
     assert_eq!(seen, expected);
     assert!(second.members.is_empty());
-    assert_eq!(cluster.state(), State::CompletingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::CompletingRebalance);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_follower_that_rejoins_unchanged_stays_in_its_generation() {
     let call = cluster.join(&clients[1]);
     let response = cluster.joined(&mut clients[1], &call);
     assert_eq!((response.generation_id, response.members.len()), (generation, 0));
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::NONE);
     let call = cluster.sync(&clients[1], &[]);
     assert_eq!(cluster.synced(&call), (ErrorCode::NONE, vec![2]));

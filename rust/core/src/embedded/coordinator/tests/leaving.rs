@@ -1,7 +1,7 @@
 //! LeaveGroup: of one member, of several members, and by the admin client.
 
 use super::harness::{Client, Cluster};
-use crate::embedded::coordinator::State;
+use crate::embedded::coordinator::ClassicGroupState;
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::JoinGroupResponse;
 use crate::protocol::leave_group::{LeaveGroupRequest, LeaveGroupResponse};
@@ -24,7 +24,7 @@ fn a_member_leaves_in_every_version_and_the_others_rebalance() {
 fn the_last_member_leaves_an_empty_group() {
     let (mut cluster, clients) = Cluster::stable(1);
     cluster.leave(1, &[(&clients[0].id, None)]);
-    assert_eq!(cluster.state(), State::Empty);
+    assert_eq!(cluster.state(), ClassicGroupState::Empty);
     assert_eq!(cluster.coordinator.next_deadline(), None);
 }
 
@@ -36,7 +36,7 @@ fn who_is_not_there_cannot_leave() {
     assert_eq!(response.error_code, ErrorCode::NONE);
     let codes: Vec<_> = response.members.iter().map(|member| member.error_code).collect();
     assert_eq!(codes, [ErrorCode::UNKNOWN_MEMBER_ID; 3]);
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
 
     let ask = |cluster: &mut Cluster, group_id: &str, version| {
         let request = LeaveGroupRequest {

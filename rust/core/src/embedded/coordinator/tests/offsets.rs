@@ -1,7 +1,7 @@
 //! OffsetCommit, with the checks of member and generation, and OffsetFetch.
 
 use super::harness::{Client, Cluster, GROUP, topics};
-use crate::embedded::coordinator::State;
+use crate::embedded::coordinator::ClassicGroupState;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
@@ -75,7 +75,7 @@ fn a_replaced_static_member_cannot_commit() {
 fn an_empty_group_takes_commits_from_outside_and_keeps_its_offsets() {
     let mut cluster = Cluster::new();
     assert_eq!(commit(&mut cluster, None, 1), ErrorCode::NONE);
-    assert_eq!(cluster.state(), State::Empty);
+    assert_eq!(cluster.state(), ClassicGroupState::Empty);
     let ghost = Client { generation: 1, id: "m".to_owned(), ..Client::new(1) };
     assert_eq!(commit(&mut cluster, Some(&ghost), 2), ErrorCode::UNKNOWN_MEMBER_ID);
     assert_eq!(commit(&mut Cluster::new(), Some(&ghost), 2), ErrorCode::ILLEGAL_GENERATION);
@@ -92,7 +92,7 @@ fn an_empty_group_takes_commits_from_outside_and_keeps_its_offsets() {
 fn commits_around_a_rebalance() {
     let (mut cluster, mut clients) = Cluster::stable(2);
     let calls = [cluster.join(&clients[0])];
-    assert_eq!(cluster.state(), State::PreparingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
     assert_eq!(commit(&mut cluster, Some(&clients[1]), 1), ErrorCode::NONE, "the old generation's work lands");
     let old = clients[1].clone();
     let second = cluster.join(&clients[1]);

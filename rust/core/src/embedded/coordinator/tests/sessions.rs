@@ -1,7 +1,7 @@
 //! Heartbeats and silence.
 
 use super::harness::{Client, Cluster};
-use crate::embedded::coordinator::State;
+use crate::embedded::coordinator::ClassicGroupState;
 use crate::protocol::ErrorCode;
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::JoinGroupResponse;
@@ -12,7 +12,7 @@ fn a_silent_member_is_out_when_its_session_ends_and_heartbeats_prolong_it() {
     cluster.pass(9_000);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::NONE);
     cluster.pass(999);
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
     cluster.pass(1);
     assert_eq!(cluster.heartbeat(&clients[1]), ErrorCode::UNKNOWN_MEMBER_ID);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::REBALANCE_IN_PROGRESS);
@@ -26,7 +26,7 @@ fn a_group_whose_last_member_falls_silent_is_empty_and_keeps_counting() {
     let before = cluster.view().generation;
     cluster.pass(10_000);
     let view = cluster.view();
-    assert_eq!((view.state, view.leader), (State::Empty, None));
+    assert_eq!((view.state, view.leader), (ClassicGroupState::Empty, None));
     assert_eq!(view.generation, before + 1);
     assert_eq!(cluster.coordinator.next_deadline(), None, "nothing is left to wait for");
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::UNKNOWN_MEMBER_ID);
@@ -50,7 +50,7 @@ fn what_a_heartbeat_learns() {
     let mut leader = clients[0].clone();
     let calls = [cluster.join(&leader), cluster.join(&clients[1])];
     cluster.joined(&mut leader, &calls[0]);
-    assert_eq!(cluster.state(), State::CompletingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::CompletingRebalance);
     assert_eq!(cluster.heartbeat(&leader), ErrorCode::NONE);
     assert_eq!(cluster.heartbeat(&clients[1]), ErrorCode::ILLEGAL_GENERATION);
 }
@@ -149,5 +149,5 @@ fn injected_codes_answer_so_many_requests_and_change_nothing() {
     cluster.coordinator.inject(ApiKey::LeaveGroup, ErrorCode::NOT_COORDINATOR, 1);
     assert_eq!(cluster.leave(3, &[(&clients[0].id, None)]).error_code, ErrorCode::NOT_COORDINATOR);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::NONE);
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
 }

@@ -1,6 +1,6 @@
 //! A simulation from a seed: many simple members over a slow network, with restarts, silence and lost connections.
 
-use crate::embedded::coordinator::{Config, Coordinator, Reply, State};
+use crate::embedded::coordinator::{ClassicGroupState, Config, Coordinator, Reply};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest};
@@ -433,7 +433,7 @@ impl Simulation {
         let living: BTreeSet<_> = self.members.iter().filter(|member| member.alive).map(|m| m.id.clone()).collect();
         let members: BTreeSet<_> = view.members.iter().map(|member| member.member_id.clone()).collect();
         assert_eq!(members, living);
-        assert_eq!(view.state, if living.is_empty() { State::Empty } else { State::Stable });
+        assert_eq!(view.state, if living.is_empty() { ClassicGroupState::Empty } else { ClassicGroupState::Stable });
         for member in self.members.iter().filter(|member| member.alive) {
             assert_eq!((member.generation, member.in_generation), (view.generation, true), "{}", member.id);
         }

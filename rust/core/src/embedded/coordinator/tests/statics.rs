@@ -1,7 +1,7 @@
 //! Static members (KIP-345): a restart within the session causes no rebalance.
 
 use super::harness::{Client, Cluster};
-use crate::embedded::coordinator::State;
+use crate::embedded::coordinator::ClassicGroupState;
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::JoinGroupResponse;
 
@@ -72,7 +72,7 @@ fn a_process_that_waits_is_fenced_at_once() {
     let third = cluster.join(&restarted(&again, 13));
     assert_eq!(cluster.synced(&waiting).0, ErrorCode::FENCED_INSTANCE_ID);
     // The leader may be computing the plan for the old member id, so the group rebalances again.
-    assert_eq!(cluster.state(), State::PreparingRebalance);
+    assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
     assert!(cluster.is_waiting(&third));
 }
 
@@ -181,7 +181,7 @@ fn a_group_whose_static_members_are_all_away_waits_for_their_sessions() {
         calls.push(cluster.enter(client));
     }
     cluster.pass(20_000);
-    assert_eq!(cluster.state(), State::Empty);
+    assert_eq!(cluster.state(), ClassicGroupState::Empty);
 }
 
 #[test]

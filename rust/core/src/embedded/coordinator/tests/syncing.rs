@@ -1,7 +1,7 @@
 //! SyncGroup: every member gets its assignment or an error, in any order of the requests.
 
 use super::harness::{Client, Cluster, GROUP};
-use crate::embedded::coordinator::{Config, State};
+use crate::embedded::coordinator::{ClassicGroupState, Config};
 use crate::protocol::ErrorCode;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 
@@ -29,7 +29,7 @@ fn members_sync_before_or_after_their_leader() {
         }
         let call = cluster.sync(&leader, &plan);
         assert_eq!(cluster.synced(&call), (ErrorCode::NONE, b"one".to_vec()));
-        assert_eq!(cluster.state(), State::Stable);
+        assert_eq!(cluster.state(), ClassicGroupState::Stable);
         let call = early.unwrap_or_else(|| cluster.sync(&follower, &[]));
         assert_eq!(cluster.synced(&call), (ErrorCode::NONE, b"two".to_vec()));
     }
@@ -42,7 +42,7 @@ fn whom_the_leader_forgets_gets_no_bytes() {
     let call = cluster.sync(&leader, &[(&leader.id, b"all"), ("stranger", b"x")]);
     assert_eq!(cluster.synced(&call), (ErrorCode::NONE, b"all".to_vec()));
     assert_eq!(cluster.synced(&waiting), (ErrorCode::NONE, Vec::new()));
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn who_never_syncs_is_out_after_the_rebalance_timeout() {
     let (mut cluster, [leader, follower]) = completing();
     let call = cluster.sync(&leader, &[(&leader.id, b"all")]);
     cluster.synced(&call);
-    assert_eq!(cluster.state(), State::Stable);
+    assert_eq!(cluster.state(), ClassicGroupState::Stable);
     // The follower sends heartbeats, so its session does not end.
     for _ in 0..11 {
         cluster.pass(5_000);
@@ -159,7 +159,7 @@ fn a_group_that_does_not_fit_its_record_never_gets_stable() {
     for _ in 0..3 {
         let call = cluster.sync(&client, &[(&client.id, &[2; 200])]);
         assert_eq!(cluster.synced(&call).0, ErrorCode::UNKNOWN_SERVER_ERROR);
-        assert_eq!(cluster.state(), State::PreparingRebalance);
+        assert_eq!(cluster.state(), ClassicGroupState::PreparingRebalance);
         let call = cluster.join(&client);
         cluster.joined(&mut client, &call);
     }

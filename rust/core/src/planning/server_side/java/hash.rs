@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// A key of a Java map.
-pub(crate) trait Key: Copy + Eq {
+pub(crate) trait JavaKey: Copy + Eq {
     /// `hashCode()`.
     fn hash_code(self) -> i32;
 
@@ -43,7 +43,7 @@ impl Uuid {
     }
 }
 
-impl Key for Uuid {
+impl JavaKey for Uuid {
     fn hash_code(self) -> i32 {
         let mixed = self.upper ^ self.lower;
         (mixed >> 32) as i32 ^ mixed as i32
@@ -55,7 +55,7 @@ impl Key for Uuid {
     }
 }
 
-impl Key for u32 {
+impl JavaKey for u32 {
     fn hash_code(self) -> i32 {
         self as i32
     }
@@ -65,7 +65,7 @@ impl Key for u32 {
     }
 }
 
-impl Key for &str {
+impl JavaKey for &str {
     fn hash_code(self) -> i32 {
         string_hash(self)
     }

@@ -2,7 +2,7 @@
 
 use crate::planning::group::NONE;
 
-use super::hash::Key;
+use super::hash::JavaKey;
 use super::node::Node;
 use super::tree::{self, Links};
 
@@ -25,7 +25,7 @@ pub(crate) struct HashMap<K> {
     threshold: usize,
 }
 
-impl<K: Key> HashMap<K> {
+impl<K: JavaKey> HashMap<K> {
     /// `new HashMap()`.
     pub(crate) fn new() -> Self {
         Self { heads: Vec::new(), nodes: Vec::new(), links: Vec::new(), size: 0, threshold: DEFAULT_CAPACITY }
@@ -241,7 +241,7 @@ impl<K: Key> HashMap<K> {
 }
 
 /// `HashMap.hash()`: the upper half of the hash code counts too.
-fn spread<K: Key>(key: K) -> i32 {
+fn spread<K: JavaKey>(key: K) -> i32 {
     let hash = key.hash_code();
     hash ^ (hash as u32 >> 16) as i32
 }

@@ -12,10 +12,10 @@ mod timeline;
 mod tree;
 
 pub use hash::Uuid;
-pub(crate) use hash::{Key, compare_strings, string_hash};
+pub(crate) use hash::{JavaKey, compare_strings, string_hash};
 pub(crate) use hash_map::HashMap;
 pub(crate) use int_set::{IntSet, read_back};
-pub(crate) use timeline::Timeline;
+pub(crate) use timeline::TimelineHashMap;
 
 /// The capacity that Java computes for `count` entries, as `(int) (count / 0.75f) + 1`, in Java's own arithmetic.
 pub(crate) fn room_for(count: usize) -> usize {

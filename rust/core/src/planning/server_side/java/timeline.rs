@@ -5,13 +5,13 @@ const GOLDEN: i64 = -7_046_029_254_386_353_131;
 
 /// Numbers of members in the order of a `TimelineHashMap` with their ids as keys. It never shrinks.
 #[derive(Debug, Clone)]
-pub(crate) struct Timeline {
+pub(crate) struct TimelineHashMap {
     /// By slot, numbers with their hash codes. The last number of a slot comes first in the order.
     slots: Vec<Vec<(u32, i32)>>,
     size: usize,
 }
 
-impl Timeline {
+impl TimelineHashMap {
     /// An empty map: two slots.
     pub(crate) fn new() -> Self {
         Self { slots: vec![Vec::new(); 2], size: 0 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use crate::planning::group::NONE;
 
-use super::hash::Key;
+use super::hash::JavaKey;
 use super::node::Node;
 
 /// A side of a node, and the place of that child in [`Links::children`].
@@ -47,7 +47,7 @@ struct Tree<'a> {
 }
 
 /// Builds the tree of a list, and returns the new head of the list.
-pub(super) fn build<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], list: &[u32]) -> u32 {
+pub(super) fn build<K: JavaKey>(nodes: &mut [Node<K>], links: &mut [Links], list: &[u32]) -> u32 {
     let mut before = NONE;
     for &node in list {
         links[node as usize] = Links { prev: before, ..Links::default() };
@@ -64,7 +64,7 @@ pub(super) fn build<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], list: &[
 }
 
 /// Inserts a node that is in no list: behind its parent.
-pub(super) fn insert<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], head: &mut u32, node: u32) {
+pub(super) fn insert<K: JavaKey>(nodes: &mut [Node<K>], links: &mut [Links], head: &mut u32, node: u32) {
     links[node as usize] = Links::default();
     let root = top(links, *head);
     let mut tree = Tree { links, root };
@@ -81,7 +81,7 @@ pub(super) fn insert<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], head: &
 }
 
 /// Removes a node. Returns whether the bin stays a tree; a small tree becomes a plain list again.
-pub(super) fn remove<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], head: &mut u32, node: u32) -> bool {
+pub(super) fn remove<K: JavaKey>(nodes: &mut [Node<K>], links: &mut [Links], head: &mut u32, node: u32) -> bool {
     let (before, after) = (links[node as usize].prev, nodes[node as usize].next);
     let first = *head;
     if before == NONE {
@@ -187,7 +187,7 @@ impl Tree<'_> {
     }
 
     /// Adds a leaf by hash and, of equal hashes, by comparison; returns its parent, and balances the tree.
-    fn add<K: Key>(&mut self, nodes: &[Node<K>], node: u32) -> u32 {
+    fn add<K: JavaKey>(&mut self, nodes: &[Node<K>], node: u32) -> u32 {
         if self.root == NONE {
             self.root = node;
             self.paint(node, false);

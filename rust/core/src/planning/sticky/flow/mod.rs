@@ -20,7 +20,7 @@ mod search;
 mod tests;
 
 use super::levels::Blocks;
-use super::rows::Problem;
+use super::rows::RowProblem;
 use crate::planning::budget::{Budget, Cause, Goal, Limited, Spent};
 use crate::planning::group::NONE;
 use crate::planning::objective::RackOrder;
@@ -35,7 +35,7 @@ use search::Flow;
 /// The budget is spent, or the search contradicts itself. The flow is no plan before the last unit has reached a member, so the
 /// caller falls back to the plan that the search began with.
 pub(super) fn cheapest(
-    problem: &Problem,
+    problem: &RowProblem,
     blocks: &Blocks,
     proposed: &[u32],
     order: RackOrder,
@@ -67,7 +67,7 @@ pub(super) fn cheapest(
 
 /// The input of a search.
 struct Input<'a> {
-    problem: &'a Problem,
+    problem: &'a RowProblem,
     proposed: &'a [u32],
     order: RackOrder,
     detours: &'a Detours,
@@ -137,7 +137,7 @@ struct Start {
 
 impl Start {
     fn new(
-        problem: &Problem,
+        problem: &RowProblem,
         blocks: &Blocks,
         proposed: &[u32],
         order: RackOrder,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Detours, End};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::levels::Blocks;
-use crate::planning::sticky::rows::Problem;
+use crate::planning::sticky::rows::RowProblem;
 
 /// Nodes are numbered: members, hubs of detours, rows, and one hub for each block, which gives members the right to `low + 1`.
 /// So a unit flows from the node with the greater number to the one with the smaller. Members and rows are numbered block by
@@ -67,7 +67,7 @@ impl DetoursOf {
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn lay(problem: &'a Problem, blocks: &Blocks, uneven: &[u32], detours: &Detours) -> Self {
+    pub(super) fn lay(problem: &'a RowProblem, blocks: &Blocks, uneven: &[u32], detours: &Detours) -> Self {
         let mut network = if blocks.blocks.len() == 1 {
             let (members, rows) = (problem.members as u32, problem.rows() as u32);
             Self::of(Cow::Borrowed(&problem.arcs), Cow::Borrowed(problem.arcs_of()), vec![0, members], vec![0, rows])
@@ -116,7 +116,7 @@ impl<'a> Network<'a> {
     }
 
     /// The arcs inside some of several blocks.
-    fn inside(problem: &Problem, blocks: &Blocks, uneven: &[u32]) -> Self {
+    fn inside(problem: &RowProblem, blocks: &Blocks, uneven: &[u32]) -> Self {
         let mut place = vec![NONE; blocks.blocks.len()];
         for (at, &block) in (0u32..).zip(uneven) {
             place[block as usize] = at;
@@ -147,7 +147,7 @@ impl<'a> Network<'a> {
         Self { whole: false, origin, members: members.items().to_vec(), rows: rows.items().to_vec(), ..network }
     }
 
-    fn lay_detours(&mut self, problem: &Problem, detours: &Detours) {
+    fn lay_detours(&mut self, problem: &RowProblem, detours: &Detours) {
         let numbers = |known: &[u32], count: usize| {
             let mut number: Vec<u32> = if self.whole { (0..count as u32).collect() } else { vec![NONE; count] };
             for (at, &id) in (0u32..).zip(known) {

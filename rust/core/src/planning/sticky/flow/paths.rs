@@ -4,7 +4,7 @@ use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
 
 /// An edge of a path: from its node, the place in the node's list.
-pub(super) struct Step {
+pub(super) struct PathEdge {
     pub(super) node: u32,
     pub(super) place: u32,
     pub(super) to: u32,
@@ -49,7 +49,7 @@ pub(super) struct PathSearch<C> {
     pub(super) candidates: Buckets<C>,
     /// Scratch space of `Flow::shorten`, kept for its memory.
     pub(super) level: Vec<Entry>,
-    pub(super) path: Vec<Step>,
+    pub(super) path: Vec<PathEdge>,
 }
 
 impl<C: Cost> PathSearch<C> {

@@ -3,7 +3,7 @@
 use super::buckets::Entry;
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
-use super::paths::{DEAD, PathSearch, Step, Visit};
+use super::paths::{DEAD, PathEdge, PathSearch, Visit};
 use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
@@ -470,7 +470,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             budget.spend(steps)?;
             if let Some(Edge { place, to, arc }) = onward {
                 search.visits[node as usize].next = place;
-                search.path.push(Step { node, place, to, arc });
+                search.path.push(PathEdge { node, place, to, arc });
                 node = to;
             } else {
                 search.visits[node as usize].next = DEAD;
@@ -478,7 +478,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 if search.dead_ends == DEAD_ENDS {
                     self.mark_leading(search, budget)?;
                 }
-                let Some(Step { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
+                let Some(PathEdge { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
                 search.visits[before as usize].next = place + 1;
                 node = before;
             }
@@ -518,16 +518,16 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
 
     /// Sends units along a path to a deficit. Then cuts the path before the first edge whose capacity at its cost is used up,
     /// and returns the node at the new end.
-    fn carry_along(&mut self, source: u32, end: u32, path: &mut Vec<Step>) -> u32 {
+    fn carry_along(&mut self, source: u32, end: u32, path: &mut Vec<PathEdge>) -> u32 {
         let most = self.excess[source as usize].min(-self.excess[end as usize]);
         let (mut amount, mut narrowest) = (most, path.len());
-        for (at, &Step { node, to, arc, .. }) in path.iter().enumerate() {
+        for (at, &PathEdge { node, to, arc, .. }) in path.iter().enumerate() {
             let capacity = self.capacity(node, to, arc);
             if capacity < amount || (capacity == amount && at < narrowest) {
                 (amount, narrowest) = (capacity, at);
             }
         }
-        for &Step { node, to, arc, .. } in path.iter() {
+        for &PathEdge { node, to, arc, .. } in path.iter() {
             self.carry(node, to, arc, amount);
         }
         self.excess[source as usize] -= amount;

@@ -9,7 +9,7 @@ use super::{Blocks, Piece};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::Csr;
 use crate::planning::sticky::carrying::Carrying;
-use crate::planning::sticky::rows::Problem;
+use crate::planning::sticky::rows::RowProblem;
 
 const UNREACHED: u32 = u32::MAX;
 
@@ -21,7 +21,7 @@ const STEPS_AROUND: u64 = 8;
 
 /// Rows and members with the present flow, and the layers of the last search.
 pub(super) struct ChainFlow<'a, const LIMITED: bool> {
-    problem: &'a Problem,
+    problem: &'a RowProblem,
     pub(super) flow: Vec<u32>,
     pub(super) loads: Vec<u32>,
     /// The arcs with a positive flow. A cut removes none of them.
@@ -72,7 +72,7 @@ enum SearchEnd {
 }
 
 impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
-    pub(super) fn new(problem: &'a Problem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
+    pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
             carrying: Carrying::new(problem.arcs.items(), problem.arcs_of(), |arc| flow[arc] > 0),

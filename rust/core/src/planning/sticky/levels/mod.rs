@@ -14,7 +14,7 @@
 
 mod chains;
 
-use super::rows::Problem;
+use super::rows::RowProblem;
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::NONE;
 use chains::ChainFlow;
@@ -54,7 +54,7 @@ struct Piece {
 ///
 /// # Errors
 /// The budget is spent. The error contains the plan reached so far, which is at least as even as `proposed`.
-pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
+pub(super) fn split(problem: &RowProblem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
     // The searches are compiled once more without limits: in an uneven group without limits they take most of the time.
     if problem.capacity.is_empty() {
         split_pieces::<false>(problem, proposed, budget)
@@ -64,7 +64,7 @@ pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) ->
 }
 
 fn split_pieces<const LIMITED: bool>(
-    problem: &Problem,
+    problem: &RowProblem,
     proposed: &[u32],
     budget: &Budget<'_>,
 ) -> Result<Blocks, (Vec<u32>, Spent)> {

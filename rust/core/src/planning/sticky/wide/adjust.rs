@@ -3,10 +3,10 @@
 
 use super::{Gift, Lanes};
 use crate::planning::group::Csr;
-use crate::planning::sticky::rows::Problem;
+use crate::planning::sticky::rows::RowProblem;
 
 /// The numbers that members take of the lanes, added up for each arc of the problem without racks.
-pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, taken: &[u32]) -> Vec<u32> {
+pub(super) fn merge(problem: &RowProblem, lanes: &Lanes, merged: &RowProblem, taken: &[u32]) -> Vec<u32> {
     let mut sum = vec![0; merged.held.len()];
     for (arc, &taken) in (0u32..).zip(taken) {
         let row = lanes.merged_row[problem.arc_row[arc as usize] as usize];
@@ -21,9 +21,9 @@ pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, taken: &
 /// members with too many: first those that the member did not hold, and of these first those on other racks. Gives them to
 /// members with too few: first to members near the partitions.
 pub(super) fn adjust(
-    problem: &Problem,
+    problem: &RowProblem,
     lanes: &Lanes,
-    merged: &Problem,
+    merged: &RowProblem,
     proposed: Vec<u32>,
     target: &[u32],
 ) -> (Vec<u32>, Vec<Gift>) {

@@ -18,7 +18,7 @@ mod tests;
 use super::deal;
 use super::flow;
 use super::levels::{self, Blocks};
-use super::rows::{Problem, Rows};
+use super::rows::{RowProblem, Rows};
 use crate::planning::budget::{Budget, Goal, Limit, Limited};
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::objective::{Mode, Objective};
@@ -55,7 +55,7 @@ impl Lanes {
 
     /// The problem with these arcs, and with the held partitions counted. An arc is a lane and a member; the arcs ascend and do
     /// not repeat.
-    fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> Problem {
+    fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> RowProblem {
         let mut by_row = Csr::new();
         let (mut members, mut mismatch) = (Vec::new(), Vec::with_capacity(arcs.len()));
         let mut rest = arcs;
@@ -69,7 +69,7 @@ impl Lanes {
             by_row.push_row(&members);
             rest = &rest[count..];
         }
-        let mut problem = Problem::with_arcs(group.members(), self.rows.segments.clone(), by_row, mismatch);
+        let mut problem = RowProblem::with_arcs(group.members(), self.rows.segments.clone(), by_row, mismatch);
         problem.count(owner, pinned);
         problem
     }
@@ -93,7 +93,7 @@ pub(super) fn assign(
     let pinned = objective.mode == Mode::StickyYetFair;
     let merged = Rows::of_subscribers(group, subscribers);
     let lanes = Lanes::new(group, subscribers, &merged);
-    let merged = Problem::new(group, subscribers, merged, &plan.owner, pinned, false);
+    let merged = RowProblem::new(group, subscribers, merged, &plan.owner, pinned, false);
 
     let gifts = proposed_gifts(&lanes, subscribers, &merged, &plan.owner);
     let arcs = arcs(&lanes, &gifts, &plan.owner, pinned);
@@ -119,7 +119,7 @@ pub(super) fn assign(
 }
 
 /// The partitions that the proposal gives away, one by one.
-fn proposed_gifts(lanes: &Lanes, subscribers: &Subscribers, merged: &Problem, owner: &[u32]) -> Vec<Gift> {
+fn proposed_gifts(lanes: &Lanes, subscribers: &Subscribers, merged: &RowProblem, owner: &[u32]) -> Vec<Gift> {
     let mut gifts = Vec::new();
     let mut loads = merged.loads(&merged.held);
     proposal::propose(lanes, subscribers, owner, &mut loads, |lane, member| {
@@ -147,8 +147,8 @@ fn arcs(lanes: &Lanes, gifts: &[Gift], owner: &[u32], pinned: bool) -> Vec<(u32,
 fn solve(
     lanes: &Lanes,
     subscribers: &Subscribers,
-    merged: &Problem,
-    problem: &Problem,
+    merged: &RowProblem,
+    problem: &RowProblem,
     proposed: Vec<u32>,
     objective: Objective,
     budget: &Budget<'_>,
@@ -178,7 +178,7 @@ fn solve(
 }
 
 /// Adds gifts, whose arcs the problem has, to the numbers of its arcs.
-fn with_gifts(problem: &Problem, mut taken: Vec<u32>, gifts: &[Gift]) -> Vec<u32> {
+fn with_gifts(problem: &RowProblem, mut taken: Vec<u32>, gifts: &[Gift]) -> Vec<u32> {
     for gift in gifts {
         if let Some(arc) = problem.arc(gift.lane, gift.member) {
             taken[arc as usize] += gift.count;

@@ -9,7 +9,7 @@ use crate::planning::objective::{Mode, Objective, RackOrder, Rules};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::{LeavesOut, Outcome, Plan};
 use crate::planning::settlement::settle;
-use crate::planning::sticky::rows::{Problem, Rows, racks_matter};
+use crate::planning::sticky::rows::{RowProblem, Rows, racks_matter};
 use crate::planning::sticky::{dense, wide};
 use crate::planning::subscribers::Subscribers;
 use crate::verify::{Certificate, PlanFault, verify_outcome};
@@ -96,7 +96,7 @@ fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
     let subscribers = Subscribers::new(group);
     let rows = Rows::of_racks(group, &subscribers, |_, rack_set| rack_set);
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = Problem::new(group, &subscribers, rows, &start.owner, pinned, true);
+    let problem = RowProblem::new(group, &subscribers, rows, &start.owner, pinned, true);
     let mut plan = start.clone();
     crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem));
     plan
