@@ -64,13 +64,13 @@ fn held(world: &World, host: usize) -> Vec<i32> {
 }
 
 #[test]
-fn kip848_01_a_share_that_comes_in_pieces_is_waited_for_often() {
+fn kip848_01_an_assignment_that_comes_in_pieces_is_waited_for_often() {
     let mut world = stable(NEWEST, 3);
     world.run(5_000);
     let newcomer = world.start(config(3), &["t"], None);
     world.without_owner.clear();
     // 2,500 ms are half of the broker's interval.
-    world.run_until(2_500, "the newcomer has a share", |world| !held(world, newcomer).is_empty());
+    world.run_until(2_500, "the newcomer has a partition", |world| !held(world, newcomer).is_empty());
     settle(&mut world, 500);
     assert!(world.without_owner.iter().all(|&millis| millis <= 300), "{:?}", world.without_owner);
 }
@@ -502,7 +502,7 @@ fn neighbours_of_a_process_hear_of_a_rebalance_at_once() {
     world.run(5_000);
     let newcomer = world.start(config(3), &["t"], None);
     world.hosts[newcomer].tells_neighbours = true;
-    world.run_until(600, "the newcomer has a share", |world| !held(world, newcomer).is_empty());
+    world.run_until(600, "the newcomer has a partition", |world| !held(world, newcomer).is_empty());
 }
 
 /// With any bytes in the answers, the member neither panics nor sends heartbeats without a pause. Afterwards it is in the group

@@ -73,15 +73,15 @@ fn static_members_come_first_in_order_of_their_instance_ids() {
 }
 
 #[test]
-fn a_restarted_static_member_keeps_its_share_under_its_new_id() {
+fn a_restarted_static_member_keeps_its_partitions_under_its_new_id() {
     let with = |first: &str, second: &str| {
         let members = vec![member(first, &["t"]).instance("i1"), member(second, &["t"]).instance("i2")];
         let group = GroupDef::new(&[("t", 3)], members).build();
-        let shares = |plan: Plan| -> Vec<String> {
+        let instances = |plan: Plan| -> Vec<String> {
             let instance = |owner: &u32| group.instance_id(*owner).expect("both members are static").to_owned();
             plan.owner.iter().map(instance).collect()
         };
-        (shares(range::assign(&group)), shares(round_robin::assign(&group)))
+        (instances(range::assign(&group)), instances(round_robin::assign(&group)))
     };
     assert_eq!(with("c1", "c2"), with("c4", "c3"));
     assert_eq!(with("c4", "c3").0, ["i1", "i1", "i2"]);

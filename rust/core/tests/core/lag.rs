@@ -157,15 +157,17 @@ fn plan_word_by_word(seeds: Range<u64>) {
 }
 
 /// By topic, the number of partitions and the lag of each subscriber.
-fn shares(group: &Group, plan: &Plan) -> Vec<Vec<(u32, u128)>> {
-    let share = |topic: u32, member: u32| {
+fn assigned(group: &Group, plan: &Plan) -> Vec<Vec<(u32, u128)>> {
+    let assigned_to = |topic: u32, member: u32| {
         let owned = group.topics().range(topic).filter(|&partition| plan.owner[partition as usize] == member);
         owned.fold((0, 0), |(count, lag), partition| {
             (count + 1, lag + u128::from(group.topics().lags()[partition as usize]))
         })
     };
     let members = |topic| (0..group.members() as u32).filter(move |&member| group.subscribes(member, topic));
-    (0..group.topics().len() as u32).map(|topic| members(topic).map(|member| share(topic, member)).collect()).collect()
+    (0..group.topics().len() as u32)
+        .map(|topic| members(topic).map(|member| assigned_to(topic, member)).collect())
+        .collect()
 }
 
 #[test]
@@ -175,7 +177,7 @@ fn numbers_differ_by_what_max_skew_allows() {
         let group = random_case(seed, Shape { topics: 2, partitions: 16, members: 5 });
         for skew in [0u32, 1, 2, 4] {
             let plan = planned(&group, Options { max_skew: Some(skew), ..RULE }).plan;
-            for counts in shares(&group, &plan).iter().filter(|shares| !shares.is_empty()) {
+            for counts in assigned(&group, &plan).iter().filter(|assigned| !assigned.is_empty()) {
                 let counts = counts.iter().map(|&(count, _)| count);
                 let spread = counts.clone().max().unwrap_or(0) - counts.min().unwrap_or(0);
                 assert!(spread <= skew.max(1), "seed {seed}, skew {skew}: {spread}");

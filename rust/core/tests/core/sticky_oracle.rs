@@ -20,20 +20,20 @@ fn assignment(outcome: &Outcome) -> Vec<Option<usize>> {
 }
 
 /// The number of partitions, by (subscribers, racks) and member.
-type Shares = BTreeMap<(Vec<usize>, BTreeSet<String>, usize), u64>;
+type AssignedCounts = BTreeMap<(Vec<usize>, BTreeSet<String>, usize), u64>;
 
-fn shares(plain: &Plain, assignment: &[Option<usize>]) -> Shares {
-    let mut shares = Shares::new();
+fn assigned(plain: &Plain, assignment: &[Option<usize>]) -> AssignedCounts {
+    let mut assigned = AssignedCounts::new();
     for (p, &owner) in assignment.iter().enumerate() {
         let racks = if plain.racks_matter { plain.racks[p].clone() } else { BTreeSet::new() };
         if let Some(owner) = owner {
-            *shares.entry((plain.subscribers[p].clone(), racks, owner)).or_default() += 1;
+            *assigned.entry((plain.subscribers[p].clone(), racks, owner)).or_default() += 1;
         }
     }
-    shares
+    assigned
 }
 
-fn distance(a: &Shares, b: &Shares) -> u64 {
+fn distance(a: &AssignedCounts, b: &AssignedCounts) -> u64 {
     let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
     keys.into_iter().map(|key| a.get(key).unwrap_or(&0).abs_diff(*b.get(key).unwrap_or(&0))).sum()
 }
@@ -90,10 +90,10 @@ fn try_everything(seeds: Range<u64>) {
         let outcomes = OBJECTIVES.map(|objective| assign(&group, Strategy::Sticky(objective), None));
         // If the closed form does not apply, the distance to the proposal is the last criterion.
         let exact = plain.racks_matter || !is_uniform(&plain);
-        let proposals = OBJECTIVES.map(|objective| shares(&plain, &proposal(&plain, objective.mode)));
+        let proposals = OBJECTIVES.map(|objective| assigned(&plain, &proposal(&plain, objective.mode)));
         let key = |i: usize, assignment: &[Option<usize>], value: &Value| {
             let (a, b, c) = value.key(OBJECTIVES[i]);
-            (a, b, c, if exact { distance(&shares(&plain, assignment), &proposals[i]) } else { 0 })
+            (a, b, c, if exact { distance(&assigned(&plain, assignment), &proposals[i]) } else { 0 })
         };
         let plans: Vec<_> = outcomes.iter().map(assignment).collect();
         let ours: Vec<_> = (0..plans.len()).map(|i| key(i, &plans[i], &plain.value(&plans[i]))).collect();

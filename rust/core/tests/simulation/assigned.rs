@@ -99,7 +99,7 @@ fn a_partition_that_never_exists_is_not_asked_for_for_ever() {
 }
 
 #[test]
-fn without_an_answer_the_share_is_taken_as_far_as_is_known() {
+fn without_an_answer_the_assignment_is_taken_as_far_as_is_known() {
     let mut script = given(&[("t", &[0, 4])]);
     for _ in 0..10 {
         assert_eq!(script.notice(), None);
@@ -134,7 +134,7 @@ fn of_a_topic_whose_size_is_not_known_nothing_is_taken_until_it_is() {
 }
 
 #[test]
-fn a_rebalance_overtakes_a_share_that_is_looked_at() {
+fn a_rebalance_overtakes_an_assignment_that_is_checked() {
     let mut script = given(&[("t", &[0, 4])]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     assert_eq!(script.obey().kind, NoticeKind::Prepare);

@@ -185,7 +185,7 @@ fn scenario_10_a_rebalance_that_begins_again_is_joined_without_another_revocatio
 }
 
 #[test]
-fn scenario_11_a_share_of_a_generation_that_is_over_is_not_applied() {
+fn scenario_11_an_assignment_of_a_generation_that_is_over_is_not_applied() {
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
     script.stable(&[("t", &[0])]);
     let asked = rejoining(&mut script);
@@ -229,7 +229,7 @@ fn scenario_12_a_group_of_another_kind_or_an_assignor_that_was_not_offered_is_fa
 }
 
 #[test]
-fn scenario_13_no_share_or_one_that_cannot_be_read_is_asked_for_again_with_other_metadata() {
+fn scenario_13_no_assignment_or_one_that_cannot_be_read_is_asked_for_again_with_other_metadata() {
     for bytes in [vec![], vec![0], vec![0, 0, 0x7f, 0xff, 0xff, 0xff], vec![0xff, 0xff, 0, 0, 0, 0]] {
         let mut script = Script::new(config(1, &["sticky"]));
         let asked = script.joining();

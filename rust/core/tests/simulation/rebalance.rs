@@ -121,7 +121,7 @@ fn scenario_25_a_subscription_that_changes_during_a_rebalance_is_for_the_next() 
 }
 
 #[test]
-fn scenario_25_the_same_subscription_again_costs_an_eager_share_and_no_cooperative_one() {
+fn scenario_25_the_same_subscription_again_costs_eager_partitions_and_no_cooperative_ones() {
     for (assignor, gives_up) in [("sticky", true), ("cooperative-sticky", false)] {
         let mut script = Script::new(config(1, &[assignor]));
         script.stable(&[("t", &[0])]);
@@ -137,7 +137,7 @@ fn scenario_25_the_same_subscription_again_costs_an_eager_share_and_no_cooperati
 }
 
 #[test]
-fn scenario_25_subscribing_again_before_the_old_share_is_given_up() {
+fn scenario_25_subscribing_again_before_the_old_partitions_are_given_up() {
     for assignor in ["sticky", "cooperative-sticky"] {
         let mut script = Script::new(config(1, &[assignor]));
         script.stable(&[("t", &[0])]);

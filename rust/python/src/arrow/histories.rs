@@ -176,7 +176,7 @@ impl<'a> Histories<'a> {
         let (generations, ids) = (self.observed.numbers::<Int32Type>(0), self.observed.texts(1));
         let (topics, lists) = (self.observed.texts(2), self.observed.lists(3));
         let numbers = lists.values().as_primitive::<Int32Type>();
-        let shares = self.observed.of(row)?.map(|item| {
+        let assigned = self.observed.of(row)?.map(|item| {
             let bounds = item.bounds(lists, "partitions")?;
             if numbers.null_count() > 0 && bounds.clone().any(|at| numbers.is_null(at)) {
                 return Err(item.problem("partitions[]", "is null"));
@@ -188,6 +188,6 @@ impl<'a> Histories<'a> {
                 partitions: &numbers.values()[bounds],
             })
         });
-        shares.collect()
+        assigned.collect()
     }
 }

@@ -165,7 +165,7 @@ impl Rebalances {
 
 /// Rows of the table `assignments`.
 #[derive(Default)]
-pub(super) struct Shares {
+pub(super) struct AssignmentRows {
     texts: [StringBuilder; 5],
     longs: [Int64Builder; 2],
     generations: Int32Builder,
@@ -173,7 +173,7 @@ pub(super) struct Shares {
     ends: Vec<usize>,
 }
 
-impl Shares {
+impl AssignmentRows {
     pub(super) fn schema() -> Schema {
         let columns = [
             ("cluster", DataType::Utf8),

@@ -21,7 +21,7 @@ use pyo3_arrow::PyRecordBatch;
 
 use super::check_schema;
 use super::histories::{self, Histories};
-use super::outcomes::{Rebalances, Shares};
+use super::outcomes::{AssignmentRows, Rebalances};
 use crate::custom::plan_with;
 use crate::errors::{OptionError, TableError};
 use crate::options::{IntervalsInMs, lag_strategy, read_intervals, strategy};
@@ -30,7 +30,7 @@ use crate::options::{IntervalsInMs, lag_strategy, read_intervals, strategy};
 const OBSERVED: &str = "observed";
 
 /// The size of a batch of assignments: rows plus partitions.
-const BATCH_OF_SHARES: usize = 1 << 18;
+const MOST_BATCHED: usize = 1 << 18;
 
 /// A strategy in the form that Python passes: a label for the rows, and the options of an assignor.
 #[derive(FromPyObject)]
@@ -113,7 +113,7 @@ impl Replay {
             strategies: Arc::new(known),
             input: histories::schema(),
             rebalances: Arc::new(Rebalances::schema()),
-            assignments: Arc::new(Shares::schema()),
+            assignments: Arc::new(AssignmentRows::schema()),
         })
     }
 
@@ -237,7 +237,7 @@ fn assignments(
     schema: &SchemaRef,
     sender: &SyncSender<Result<RecordBatch, String>>,
 ) {
-    let mut shares = Shares::default();
+    let mut rows = AssignmentRows::default();
     let histories = Histories::new(batch);
     for row in 0..batch.num_rows() {
         let (key, named) = histories::key(batch, row);
@@ -251,9 +251,9 @@ fn assignments(
         let each = |row: RebalanceOutcome, assigned: Assigned<'_>| {
             let label = known.label(&row);
             assigned.each(|member, topic, numbers| {
-                shares.push(key, label, &row, member, topic, numbers);
-                if wanted && shares.size() >= BATCH_OF_SHARES {
-                    wanted = sender.send(std::mem::take(&mut shares).finish(schema)).is_ok();
+                rows.push(key, label, &row, member, topic, numbers);
+                if wanted && rows.size() >= MOST_BATCHED {
+                    wanted = sender.send(std::mem::take(&mut rows).finish(schema)).is_ok();
                 }
             });
             if wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -265,8 +265,8 @@ fn assignments(
             return;
         }
     }
-    if shares.size() > 0 {
+    if rows.size() > 0 {
         // This fails only if the receiver was dropped; then the batch is not needed.
-        let _ = sender.send(shares.finish(schema));
+        let _ = sender.send(rows.finish(schema));
     }
 }

@@ -131,10 +131,10 @@ pub(crate) fn decode_consumer_group_describe(
     frame: &[u8],
 ) -> PyResult<ConsumerGroupDescribe> {
     let read: ConsumerGroupDescribeResponse = body(py, version, correlation_id, frame)?;
-    let shares =
+    let assignments =
         read.groups.iter().flat_map(|group| &group.members).flat_map(|it| [&it.assignment, &it.target_assignment]);
-    for share in shares {
-        let partitions: usize = share.topic_partitions.iter().map(|topic| topic.partitions.len()).sum();
+    for assignment in assignments {
+        let partitions: usize = assignment.topic_partitions.iter().map(|topic| topic.partitions.len()).sum();
         if partitions > MOST_PARTITIONS {
             return Err(ProtocolError::new_err(format!(
                 "ConsumerGroupDescribe gives one member {partitions} partitions; at most {MOST_PARTITIONS} are believed"

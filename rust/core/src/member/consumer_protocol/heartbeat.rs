@@ -301,8 +301,8 @@ impl ConsumerMembership {
     /// Sets this member's interval. The members of one process inform each other, so together they send as many heartbeats as a
     /// single member would.
     pub(super) fn keep_pace(&mut self) {
-        let share = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
-        let interval = self.beats.interval.map_or(share, |interval| interval.min(share));
+        let longest = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
+        let interval = self.beats.interval.map_or(longest, |interval| interval.min(longest));
         self.pace.set_interval(self.network.now, interval.max(100), self.place);
     }
 

@@ -59,14 +59,14 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
     } else {
         plan.owner.clone_from(&ownership.owner);
         plan.owner.resize(group.topics().partitions(), NONE);
-        share_out(group, &spec, &order, release, &mut plan);
+        hand_out_evenly(group, &spec, &order, release, &mut plan);
     }
     plan
 }
 
 /// `uniform` with equal subscriptions, from the owners in the plan. The order of a member's maps decides only which partitions
 /// it gives up. So the maps are made only for members that give up partitions.
-fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, plan: &mut Plan) {
+fn hand_out_evenly(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, plan: &mut Plan) {
     let topics = topic_order(spec);
     let loads = plan.loads(group.members());
     let total = topics.iter().map(|key| group.topics().count(key.topic) as usize).sum();

@@ -101,7 +101,7 @@ impl Cluster {
     }
 
     /// A stable classic group of these members, with these partitions.
-    fn classic(&mut self, members: &mut [Member], shares: &[&[i32]], generation: Option<i32>) {
+    fn classic(&mut self, members: &mut [Member], assigned: &[&[i32]], generation: Option<i32>) {
         let mut calls: Vec<_> = members.iter_mut().map(|member| self.enter(&mut member.client)).collect();
         if calls[1..].iter().any(|call| self.is_waiting(call)) {
             self.joined(&mut members[0].client, &calls[0]);
@@ -112,16 +112,16 @@ impl Cluster {
         }
         let leader = self.view().leader.expect("a leader");
         let ids: Vec<String> = members.iter().map(|member| member.client.id.clone()).collect();
-        let written: Vec<Vec<u8>> = shares.iter().map(|share| bytes(share, generation)).collect();
+        let written: Vec<Vec<u8>> = assigned.iter().map(|numbers| bytes(numbers, generation)).collect();
         let plan: Vec<_> = ids.iter().map(String::as_str).zip(written.iter().map(Vec::as_slice)).collect();
         let calls: Vec<_> = members
             .iter()
             .map(|member| self.sync(&member.client, if member.client.id == leader { &plan } else { &[] }))
             .collect();
         for (member, call) in members.iter_mut().zip(&calls) {
-            let (code, share) = self.synced(call);
+            let (code, assignment) = self.synced(call);
             assert_eq!(code, ErrorCode::NONE);
-            member.take(&share);
+            member.take(&assignment);
         }
     }
 }

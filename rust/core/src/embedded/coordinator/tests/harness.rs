@@ -193,7 +193,10 @@ impl Cluster {
             protocol_name: self.view().protocol,
             assignments: plan
                 .iter()
-                .map(|&(id, share)| SyncGroupAssignment { member_id: id.to_owned(), assignment: share.to_vec() })
+                .map(|&(id, assignment)| SyncGroupAssignment {
+                    member_id: id.to_owned(),
+                    assignment: assignment.to_vec(),
+                })
                 .collect(),
         };
         self.send(client.connection, client.version.min(5), &request)
@@ -259,8 +262,8 @@ impl Cluster {
     /// Sends SyncGroup for all clients. They are in one generation.
     pub(super) fn sync_all(&mut self, clients: &[Client]) {
         let leader = self.view().leader.expect("a leader");
-        let shares: Vec<_> = clients.iter().map(|client| (client.id.clone(), [client.connection as u8])).collect();
-        let plan: Vec<_> = shares.iter().map(|(id, share)| (id.as_str(), &share[..])).collect();
+        let assignments: Vec<_> = clients.iter().map(|client| (client.id.clone(), [client.connection as u8])).collect();
+        let plan: Vec<_> = assignments.iter().map(|(id, assignment)| (id.as_str(), &assignment[..])).collect();
         let calls: Vec<_> =
             clients.iter().map(|client| self.sync(client, if client.id == leader { &plan } else { &[] })).collect();
         for (client, call) in clients.iter().zip(&calls) {

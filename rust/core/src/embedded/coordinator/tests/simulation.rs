@@ -240,7 +240,7 @@ impl Simulation {
                 if current && response.error_code.is_none() {
                     let this = &mut self.members[member];
                     let expected = format!("{}:{}", this.generation, this.identity());
-                    assert_eq!(String::from_utf8_lossy(&response.assignment), expected, "somebody else's share");
+                    assert_eq!(String::from_utf8_lossy(&response.assignment), expected, "somebody else's assignment");
                     this.in_generation = true;
                     self.plan(member, HEARTBEAT_MS, Act::Heartbeat);
                 } else if current {

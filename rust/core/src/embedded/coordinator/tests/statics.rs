@@ -18,7 +18,7 @@ fn restarted(client: &Client, connection: u64) -> Client {
 }
 
 #[test]
-fn a_restarted_follower_gets_its_share_and_a_new_id_without_a_rebalance() {
+fn a_restarted_follower_gets_its_assignment_and_a_new_id_without_a_rebalance() {
     let (mut cluster, clients) = stable();
     let mut again = restarted(&clients[1], 12);
     let call = cluster.join(&again);

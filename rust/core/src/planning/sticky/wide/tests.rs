@@ -40,9 +40,10 @@ fn group_reading(
     });
     let topics = Topics::new(specs.collect()).unwrap();
     let mut builder = GroupBuilder::new(topics);
-    let share = random.usize(20..100);
+    let percent = random.usize(20..100);
     for member in 0..members {
-        let subscribed: Vec<u32> = (0..builder.topics().len() as u32).filter(|_| random.usize(..100) < share).collect();
+        let subscribed: Vec<u32> =
+            (0..builder.topics().len() as u32).filter(|_| random.usize(..100) < percent).collect();
         let (id, subscription) = (format!("m{member:03}"), builder.subscription(&subscribed));
         let mut member = builder.member(&id, subscription);
         for partition in 0..member.topics().partitions() as u32 {
@@ -81,14 +82,14 @@ fn start(ownership: &Ownership, objective: Objective) -> Plan {
 fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
     let subscribers = Subscribers::new(group);
     let lanes = wide::Lanes::new(group, &subscribers, &Rows::of_subscribers(group, &subscribers));
-    let mut shares: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
+    let mut assigned: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
     for segment in &lanes.rows.segments {
         for partition in segment.start as usize..segment.end as usize {
-            shares.entry((segment.row, a.owner[partition])).or_default().0 += 1;
-            shares.entry((segment.row, b.owner[partition])).or_default().1 += 1;
+            assigned.entry((segment.row, a.owner[partition])).or_default().0 += 1;
+            assigned.entry((segment.row, b.owner[partition])).or_default().1 += 1;
         }
     }
-    shares.values().map(|(a, b)| a.abs_diff(*b)).sum()
+    assigned.values().map(|(a, b)| a.abs_diff(*b)).sum()
 }
 
 /// The proposal of all pairs.
