@@ -16,31 +16,31 @@ LEADER_SECONDS, VERIFICATION_SECONDS = 2.0, 5.0
 
 GROUPS = {
     "sticky, racks first: 11,629 members on 8 of 14,181 topics, 14 racks": (
-        "strategy=0,topics=14181,partitions=24,sizes=2,members=17119,pattern=2,width=8,racks=14,replicas=4,claims=4,owners=23,"
+        "strategy=0,topics=14181,partitions=24,sizes=2,members=17119,subscription=2,width=8,racks=14,replicas=4,claims=4,owners=23,"
         "lags=0,seed=16743"
     ),
     "lag of the group, owners kept: 77 members on all but some of 26,454 topics": (
-        "strategy=15,topics=26454,partitions=8094,sizes=1,members=77,pattern=1,width=198,racks=30,replicas=2,claims=1,owners=7,"
+        "strategy=15,topics=26454,partitions=8094,sizes=1,members=77,subscription=1,width=198,racks=30,replicas=2,claims=1,owners=7,"
         "lags=0,seed=49"
     ),
     "sticky, racks first: 8,551 members on the first topics of 614, 26 racks": (
-        "strategy=0,topics=614,partitions=5375,sizes=0,members=8551,pattern=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
+        "strategy=0,topics=614,partitions=5375,sizes=0,members=8551,subscription=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"
     ),
     "sticky yet fair, racks last: 11,910 members on 9 of 7,088 topics, 10 racks": (
-        "strategy=4,topics=7088,partitions=24,sizes=4,members=17118,pattern=2,width=9,racks=10,replicas=2,claims=6,owners=45,"
+        "strategy=4,topics=7088,partitions=24,sizes=4,members=17118,subscription=2,width=9,racks=10,replicas=2,claims=6,owners=45,"
         "lags=1,seed=13955"
     ),
     "cooperative fair, racks last: 4,761 members on 30 of 4,926 topics, 23 racks": (
-        "strategy=11,topics=4926,partitions=10,sizes=0,members=4898,pattern=3,width=30,racks=23,replicas=2,claims=4,owners=98,"
+        "strategy=11,topics=4926,partitions=10,sizes=0,members=4898,subscription=3,width=30,racks=23,replicas=2,claims=4,owners=98,"
         "lags=3,seed=824433"
     ),
     "lag of a topic, owners kept: 8,551 members on the first topics of 614, 26 racks": (
-        "strategy=16,topics=614,partitions=5375,sizes=0,members=8551,pattern=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
+        "strategy=16,topics=614,partitions=5375,sizes=0,members=8551,subscription=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"
     ),
     "lag of the group, owners kept: 11,290 members in teams, 1,458 topics, 30 racks": (
-        "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,pattern=5,width=5000,racks=30,replicas=4,claims=5,"
+        "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,subscription=5,width=5000,racks=30,replicas=4,claims=5,"
         "owners=71,lags=3,seed=8"
     ),
 }

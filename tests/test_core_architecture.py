@@ -35,7 +35,6 @@ SAME_NAME = {
     "Departure": "how a member leaves, by the classic protocol and by KIP-848's",
     "Outstanding": "the notice that the application carries out, by the classic protocol and by KIP-848's",
     "RowNumbers": "the verification numbers the rows again, since it shares no code with a solver",
-    "TopicId": "KIP-516's 16 bytes, in three rooms that do not import each other",
 }
 
 # `("planning", "lag", "bound")` for rust/core/src/planning/lag/bound.rs.
@@ -110,10 +109,10 @@ def test_the_core_is_read() -> None:
     assert ("embedded", "coordinator", "group") in known_to(("embedded", "coordinator", "commit"))
     assert len(types()) > 500
     assert {"GroupBuilder", "Strategy", "Field", "RackSet", "SyncGroupRequest"} <= types().keys()
-    assert types()["TopicId"] == {
-        ("member", "consumer_protocol", "holdings"),
-        ("offsets_topic", "topic_id"),
-        ("embedded", "coordinator", "topics"),
+    assert types()["Config"] == {
+        ("member", "config"),
+        ("embedded", "broker", "config"),
+        ("embedded", "coordinator", "config"),
     }
 
 

@@ -83,10 +83,10 @@ fn case(name: &str) -> Option<Case> {
             (0..2000).for_each(|_| case.join(some(80, 78, random), random));
         }
         // Eight different subscriptions, so that members differ mostly by their racks.
-        "patterns" | "patterns-claimed" => {
+        "subscriptions" | "subscriptions-claimed" => {
             case = Case::new(20, (0..80).map(|_| 400));
-            let patterns: Vec<Vec<usize>> = (0..8).map(|_| some(80, 78, random)).collect();
-            (0..2000).for_each(|at| case.join(patterns[at % 8].clone(), random));
+            let subscriptions: Vec<Vec<usize>> = (0..8).map(|_| some(80, 78, random)).collect();
+            (0..2000).for_each(|at| case.join(subscriptions[at % 8].clone(), random));
         }
         // Each member shares a topic with each of its two neighbours.
         "chain" | "chain-claimed" | "plain-chain" | "plain-chain-claimed" => {

@@ -40,7 +40,7 @@ const FIELDS: [(&str, u32, u32); 13] = [
     ("sizes", 0, 4),
     ("members", 1, 20_000),
     // All topics, all but some, some at random, a window, a prefix, teams, a window at random places, all or one.
-    ("pattern", 0, 7),
+    ("subscription", 0, 7),
     ("width", 1, 5_000),
     ("racks", 0, 30),
     ("replicas", 1, 4),
@@ -158,7 +158,7 @@ impl Shape {
         let width = self.get("width").min(topics);
         let members = self.get("members");
         let window = |first: u32| (0..width).map(|at| (first + at) % topics).collect();
-        match self.get("pattern") {
+        match self.get("subscription") {
             0 => (0..topics).collect(),
             1 => {
                 let without: Vec<u32> = (0..width).map(|_| random.u32(..topics)).collect();

@@ -33,7 +33,7 @@ struct Host {
 }
 
 impl Host {
-    fn tell(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         let actions = self.member.handle(self.now, event);
         self.obey(actions);
     }
@@ -107,7 +107,7 @@ impl Host {
             frame.push(0);
         }
         frame.extend_from_slice(body);
-        self.tell(Event::Received { conn, frame });
+        self.handle(Event::Received { conn, frame });
     }
 
     /// A response that can be read. Of a heartbeat the bytes are the error, the epoch, whether there is an assignment, and its
@@ -151,7 +151,7 @@ impl Host {
             }
             _ => return,
         };
-        self.tell(Event::Received { conn, frame: frame.expect("a response that can be written") });
+        self.handle(Event::Received { conn, frame: frame.expect("a response that can be written") });
     }
 }
 
@@ -188,30 +188,30 @@ pub(crate) fn check(bytes: &[u8]) {
         match what % 14 {
             0 => {
                 host.now += u64::from(*which) * 200;
-                host.tell(Event::Tick);
+                host.handle(Event::Tick);
             }
             1 => {
                 if let Some(conn) = host.opening.pop_front() {
-                    host.tell(Event::Connected { conn, versions: versions.clone() });
+                    host.handle(Event::Connected { conn, versions: versions.clone() });
                 }
             }
             2 => host.answer(*which, body),
             3 => host.answer_readably(*which, body),
             4 => {
                 if let Some(conn) = host.pick(*which) {
-                    host.tell(Event::Received { conn, frame: body.to_vec() });
+                    host.handle(Event::Received { conn, frame: body.to_vec() });
                 }
             }
             5 => {
                 if let Some(conn) = host.pick(*which) {
                     host.conns.remove(&conn);
-                    host.tell(Event::Disconnected { conn, reason: "gone".to_owned(), fatal: None });
+                    host.handle(Event::Disconnected { conn, reason: "gone".to_owned(), fatal: None });
                 }
             }
             6 => {
                 host.member.begin(host.ticket);
             }
-            7 => host.tell(Event::Done { ticket: host.ticket, protocols: Vec::new() }),
+            7 => host.handle(Event::Done { ticket: host.ticket, protocols: Vec::new() }),
             8 => {
                 let offset = |number: &u8| CommitOffset {
                     topic: "t".to_owned(),
@@ -220,12 +220,12 @@ pub(crate) fn check(bytes: &[u8]) {
                     leader_epoch: -1,
                     metadata: None,
                 };
-                host.tell(Event::Commit { id: 1, offsets: body.iter().map(offset).collect(), timeout_ms: 9_000 });
+                host.handle(Event::Commit { id: 1, offsets: body.iter().map(offset).collect(), timeout_ms: 9_000 });
             }
             9 => {
                 let numbers = body.iter().map(|&number| i32::from(number)).collect();
                 let partitions = vec![("t".to_owned(), numbers)];
-                host.tell(Event::FetchOffsets { id: 2, partitions, timeout_ms: 9_000 });
+                host.handle(Event::FetchOffsets { id: 2, partitions, timeout_ms: 9_000 });
             }
             10 => {
                 let topics = [&["t"][..], &["t", "u"], &["u"], &[]][usize::from(*which % 4)];
@@ -234,13 +234,13 @@ pub(crate) fn check(bytes: &[u8]) {
                 let actions = host.member.subscribe(host.now, topics, expression);
                 host.obey(actions);
             }
-            11 => host.tell(Event::Poll),
+            11 => host.handle(Event::Poll),
             12 => match which & 3 {
-                0 => host.tell(Event::Unsubscribe),
-                1 => host.tell(Event::GroupRebalances { generation: i32::from(*length) }),
-                _ => host.tell(Event::Neighbours { place: u32::from(*which), count: u32::from(*length) }),
+                0 => host.handle(Event::Unsubscribe),
+                1 => host.handle(Event::GroupRebalances { generation: i32::from(*length) }),
+                _ => host.handle(Event::Neighbours { place: u32::from(*which), count: u32::from(*length) }),
             },
-            _ => host.tell(Event::Close { timeout_ms: u64::from(*which) * 100 }),
+            _ => host.handle(Event::Close { timeout_ms: u64::from(*which) * 100 }),
         }
     }
 }

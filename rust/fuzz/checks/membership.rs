@@ -22,7 +22,7 @@ struct Host {
 }
 
 impl Host {
-    fn tell(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         for action in self.member.handle(self.now, event) {
             match action {
                 Action::Connect { conn, .. } => {
@@ -71,7 +71,7 @@ impl Host {
             frame.push(0);
         }
         frame.extend_from_slice(body);
-        self.tell(Event::Received { conn, frame });
+        self.handle(Event::Received { conn, frame });
     }
 }
 
@@ -98,30 +98,30 @@ pub(crate) fn check(bytes: &[u8]) {
     let (conns, opening) = (BTreeMap::new(), VecDeque::new());
     let mut host = Host { member, now: 0, conns, opening, ticket: 0, plan: 0, fatal: 0, closed: 0, fenced: false };
     let versions: BTreeMap<i16, (i16, i16)> = Broker::apis().map(|api| (api.code(), api.versions())).collect();
-    host.tell(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: kind & 8 != 0 });
+    host.handle(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: kind & 8 != 0 });
     while let [what, which, length, tail @ ..] = rest {
         let (body, tail) = tail.split_at(usize::from(*length).min(tail.len()));
         rest = tail;
         match what % 18 {
             0 => {
                 host.now += u64::from(*which) * 200;
-                host.tell(Event::Tick);
+                host.handle(Event::Tick);
             }
             1 => {
                 if let Some(conn) = host.opening.pop_front() {
-                    host.tell(Event::Connected { conn, versions: versions.clone() });
+                    host.handle(Event::Connected { conn, versions: versions.clone() });
                 }
             }
             2 => host.answer(*which, body),
             3 => {
                 if let Some(conn) = host.pick(*which) {
-                    host.tell(Event::Received { conn, frame: body.to_vec() });
+                    host.handle(Event::Received { conn, frame: body.to_vec() });
                 }
             }
             4 => {
                 if let Some(conn) = host.pick(*which) {
                     host.conns.remove(&conn);
-                    host.tell(Event::Disconnected { conn, reason: "gone".to_owned(), fatal: None });
+                    host.handle(Event::Disconnected { conn, reason: "gone".to_owned(), fatal: None });
                 }
             }
             5 => {
@@ -129,13 +129,13 @@ pub(crate) fn check(bytes: &[u8]) {
             }
             6 => {
                 let protocols = names.iter().map(|name| (name.clone(), body.to_vec())).collect();
-                host.tell(Event::Done { ticket: host.ticket, protocols });
+                host.handle(Event::Done { ticket: host.ticket, protocols });
             }
             7 => {
                 let assignments = vec![("m".to_owned(), body.to_vec())];
-                host.tell(Event::Planned { ticket: host.plan, assignments });
+                host.handle(Event::Planned { ticket: host.plan, assignments });
             }
-            8 => host.tell(Event::PlanFailed { ticket: host.plan, message: "no".to_owned() }),
+            8 => host.handle(Event::PlanFailed { ticket: host.plan, message: "no".to_owned() }),
             9 => {
                 let offset = |number: &u8| CommitOffset {
                     topic: "t".to_owned(),
@@ -144,27 +144,27 @@ pub(crate) fn check(bytes: &[u8]) {
                     leader_epoch: -1,
                     metadata: None,
                 };
-                host.tell(Event::Commit { id: 1, offsets: body.iter().map(offset).collect(), timeout_ms: 9_000 });
+                host.handle(Event::Commit { id: 1, offsets: body.iter().map(offset).collect(), timeout_ms: 9_000 });
             }
             10 => {
                 let numbers = body.iter().map(|&number| i32::from(number)).collect();
                 let partitions = vec![("t".to_owned(), numbers)];
-                host.tell(Event::FetchOffsets { id: 2, partitions, timeout_ms: 9_000 });
+                host.handle(Event::FetchOffsets { id: 2, partitions, timeout_ms: 9_000 });
             }
             11 => {
                 let topics = [&["t"][..], &["t", "u"], &["u"], &[]][usize::from(*which % 4)];
                 let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
-                host.tell(match which & 8 {
+                host.handle(match which & 8 {
                     0 => Event::Subscribe { topics, all_topics: which & 4 != 0 },
                     _ => Event::Matched { topics },
                 });
             }
-            12 => host.tell(Event::Unsubscribe),
-            13 => host.tell(Event::Rejoin { reason: String::from_utf8_lossy(body).into_owned() }),
-            14 => host.tell(Event::Poll),
-            15 => host.tell(Event::GroupRebalances { generation: i32::from(*which) - 1 }),
-            16 => host.tell(Event::Neighbours { place: u32::from(*which), count: u32::from(*length) }),
-            _ => host.tell(Event::Close { timeout_ms: u64::from(*which) * 100 }),
+            12 => host.handle(Event::Unsubscribe),
+            13 => host.handle(Event::Rejoin { reason: String::from_utf8_lossy(body).into_owned() }),
+            14 => host.handle(Event::Poll),
+            15 => host.handle(Event::GroupRebalances { generation: i32::from(*which) - 1 }),
+            16 => host.handle(Event::Neighbours { place: u32::from(*which), count: u32::from(*length) }),
+            _ => host.handle(Event::Close { timeout_ms: u64::from(*which) * 100 }),
         }
     }
 }

@@ -17,6 +17,6 @@ pub(crate) fn megabytes(field: &str) -> f64 {
 
 /// The time on a processor so far, in nanoseconds.
 pub(crate) fn cpu_nanoseconds() -> u64 {
-    let told = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
-    told.split(' ').next().and_then(|time| time.parse().ok()).expect("the time")
+    let times = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
+    times.split(' ').next().and_then(|time| time.parse().ok()).expect("the time")
 }

@@ -33,7 +33,7 @@ pub(super) struct Cluster {
     /// The topics of the last answer, if not all.
     covered: BTreeSet<String>,
     /// Whether a topic exists that the broker cannot describe yet, so that Metadata is requested again soon.
-    pub(super) unsettled: bool,
+    pub(super) indescribable_topic: bool,
 }
 
 impl Cluster {
@@ -48,7 +48,7 @@ impl Cluster {
         let asked = self.asking.take();
         let of_all = asked.is_none();
         let mut news = Vec::new();
-        self.unsettled = false;
+        self.indescribable_topic = false;
         let mut known = std::mem::take(&mut self.topics);
         for mut topic in topics {
             // The name is null only in an answer to a request by id, and a member requests topics by name.
@@ -67,7 +67,7 @@ impl Cluster {
                     }
                 }
                 _ => {
-                    self.unsettled = true;
+                    self.indescribable_topic = true;
                     if let Some(shape) = known.remove(&name) {
                         self.topics.insert(name, shape);
                     }

@@ -55,7 +55,7 @@ impl Membership {
         {
             return Some(self.network.now);
         }
-        let soon = self.cluster.unsettled || self.asks_for_missing();
+        let soon = self.cluster.indescribable_topic || self.asks_for_missing();
         let period = if soon { self.config.max_backoff_ms } else { self.config.metadata_refresh_ms };
         Some(asked_at + period)
     }

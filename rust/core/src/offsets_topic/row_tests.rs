@@ -253,7 +253,7 @@ fn kip_848_groups_and_their_epochs() {
 }
 
 #[test]
-fn records_that_cannot_be_told() {
+fn records_that_cannot_be_read() {
     let group_key = key(2, &["g"]);
     for (record, expected) in [
         (

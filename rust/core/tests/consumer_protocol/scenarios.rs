@@ -433,7 +433,7 @@ fn kip848_21_a_member_without_an_epoch_commits_nothing() {
     world.run(25_000);
     assert!(world.hosts[0].member.is_lost());
     let offset = CommitOffset { topic: "t".to_owned(), partition: 0, offset: 1, leader_epoch: -1, metadata: None };
-    world.tell(0, Event::Commit { id: 99, offsets: vec![offset], timeout_ms: 1_000 });
+    world.handle(0, Event::Commit { id: 99, offsets: vec![offset], timeout_ms: 1_000 });
     assert_eq!(world.hosts[0].commit_codes.last(), Some(&ErrorCode::ILLEGAL_GENERATION));
 }
 
@@ -461,7 +461,7 @@ fn kip848_23_closing_in_each_state_twice_and_without_a_coordinator() {
                 world.cut(|_, _| true);
             }
             world.close(0);
-            world.tell(0, Event::Close { timeout_ms: 5_000 });
+            world.handle(0, Event::Close { timeout_ms: 5_000 });
             world.run_until(6_000, "it is closed", |world| world.hosts[0].closed);
             assert!(world.hosts[0].holds.is_empty());
             if reachable {
@@ -497,7 +497,7 @@ fn neighbours_of_a_process_hear_of_a_rebalance_at_once() {
     let mut world = stable(OLDER, 3);
     for host in 0..3 {
         world.hosts[host].tells_neighbours = true;
-        world.tell(host, Event::Neighbours { place: host as u32, count: 4 });
+        world.handle(host, Event::Neighbours { place: host as u32, count: 4 });
     }
     world.run(5_000);
     let newcomer = world.start(config(3), &["t"], None);
@@ -548,7 +548,7 @@ fn what_the_broker_refuses_for_good_is_fatal_and_names_a_remedy() {
 }
 
 #[test]
-fn a_topic_that_may_not_be_described_is_told_once_and_the_member_goes_on() {
+fn a_topic_that_may_not_be_described_is_reported_once_and_the_member_goes_on() {
     let mut world = World::new(7, NEWEST);
     world.group.topic("t", 5);
     world.whims.extend([ErrorCode::TOPIC_AUTHORIZATION_FAILED; 3]);

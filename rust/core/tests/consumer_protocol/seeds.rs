@@ -65,7 +65,7 @@ fn fault(world: &mut World, random: &mut Random, statics: bool) {
             let (topics, expression) = SUBSCRIPTIONS[random.below(SUBSCRIPTIONS.len() as u64) as usize];
             world.subscribe(host, topics, expression);
         }
-        10 if lives => world.tell(host, Event::GroupRebalances { generation: random.below(30) as i32 }),
+        10 if lives => world.handle(host, Event::GroupRebalances { generation: random.below(30) as i32 }),
         11 => {
             world.group.delete("u");
             world.anew.insert("u".to_owned());

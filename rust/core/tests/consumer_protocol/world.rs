@@ -182,7 +182,7 @@ impl World {
         self.obey(host, actions);
     }
 
-    pub(crate) fn tell(&mut self, host: usize, event: Event) {
+    pub(crate) fn handle(&mut self, host: usize, event: Event) {
         let now = self.now;
         let actions = self.hosts[host].member.handle(now, event);
         self.obey(host, actions);
@@ -199,7 +199,7 @@ impl World {
     pub(crate) fn close(&mut self, host: usize) {
         if self.hosts[host].alive && !self.hosts[host].closed {
             self.hosts[host].polls = true;
-            self.tell(host, Event::Close { timeout_ms: 5_000 });
+            self.handle(host, Event::Close { timeout_ms: 5_000 });
         }
     }
 
@@ -247,7 +247,7 @@ impl World {
                 Action::GroupRebalances { generation } if self.hosts[host].tells_neighbours => {
                     for other in (0..self.hosts.len()).filter(|&other| other != host) {
                         if self.hosts[other].alive && self.hosts[other].tells_neighbours && !self.hosts[other].closed {
-                            self.tell(other, Event::GroupRebalances { generation });
+                            self.handle(other, Event::GroupRebalances { generation });
                         }
                     }
                 }
@@ -324,22 +324,22 @@ impl World {
                     (ApiKey::OffsetCommit.code(), (2, 10)),
                     (ApiKey::OffsetFetch.code(), (1, 10)),
                 ]);
-                self.tell(host, Event::Connected { conn, versions });
+                self.handle(host, Event::Connected { conn, versions });
             }
             // A request that was sent arrives, even if its sender is gone.
             Happens::Request(host, conn, frame) => self.serve(host, conn, &frame),
             Happens::Answer(host, conn, frame) if self.live(host, conn) => {
-                self.tell(host, Event::Received { conn, frame });
+                self.handle(host, Event::Received { conn, frame });
             }
             Happens::Broken(host, conn) if self.live(host, conn) => {
                 self.hosts[host].conns.remove(&conn);
-                self.tell(host, Event::Disconnected { conn, reason: "cut".to_owned(), fatal: None });
+                self.handle(host, Event::Disconnected { conn, reason: "cut".to_owned(), fatal: None });
             }
             Happens::Wake(host) if self.hosts[host].alive && !self.hosts[host].closed => {
                 if self.hosts[host].wake == Some(self.now) {
                     self.hosts[host].wake = None;
                 }
-                self.tell(host, Event::Tick);
+                self.handle(host, Event::Tick);
             }
             Happens::Poll(host) if self.hosts[host].alive && !self.hosts[host].closed => self.poll(host),
             Happens::Returned(host, ticket) if self.hosts[host].alive => self.returned(host, ticket),
@@ -369,7 +369,7 @@ impl World {
         if self.hosts[host].busy {
             return;
         }
-        self.tell(host, Event::Poll);
+        self.handle(host, Event::Poll);
         if let Some(notice) = self.hosts[host].notice.take()
             && self.hosts[host].member.begin(notice.ticket)
         {
@@ -391,7 +391,7 @@ impl World {
             metadata: None,
         };
         let offsets = partitions.into_iter().map(offset).collect();
-        self.tell(host, Event::Commit { id, offsets, timeout_ms: 3_000 });
+        self.handle(host, Event::Commit { id, offsets, timeout_ms: 3_000 });
     }
 
     fn begin(&mut self, host: usize, notice: Notice) {
@@ -451,7 +451,7 @@ impl World {
         }
         self.hosts[host].busy = false;
         if !self.hosts[host].closed {
-            self.tell(host, Event::Done { ticket, protocols: Vec::new() });
+            self.handle(host, Event::Done { ticket, protocols: Vec::new() });
         }
     }
 

@@ -84,7 +84,7 @@ fn a_partition_that_never_exists_is_not_asked_for_for_ever() {
     let mut asked = 0;
     for _ in 0..60 {
         script.pass(500);
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         if script.asks(ApiKey::Metadata) {
             asked += 1;
             script.describe();

@@ -72,7 +72,7 @@ fn scenario_34_a_commit_is_tried_until_its_time_is_over() {
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0])]);
     let offset = CommitOffset { topic: "t".to_owned(), partition: 0, offset: 1, leader_epoch: -1, metadata: None };
-    script.tell(Event::Commit { id: 1, offsets: vec![offset], timeout_ms: 2_000 });
+    script.handle(Event::Commit { id: 1, offsets: vec![offset], timeout_ms: 2_000 });
     let mut tries = 0;
     while script.ended(1).is_none() {
         if script.asks(ApiKey::OffsetCommit) {
@@ -172,7 +172,7 @@ fn scenario_35_a_last_commit_that_waits_for_another_one_is_sent_before_the_membe
         let mut script = Script::new(config(1, &[strategy]));
         script.stable(&[("t", &[0, 1])]);
         script.commit(1, &[("t", 0, 5)]);
-        script.tell(Event::Close { timeout_ms: 20_000 });
+        script.handle(Event::Close { timeout_ms: 20_000 });
         in_a_callback(&mut script);
         assert!(script.asks(ApiKey::LeaveGroup));
     }
@@ -240,11 +240,11 @@ fn late_for_its_generation(settings: Config) {
     script.obey();
     // JoinGroup waits for the commit, but not for ever.
     for _ in 0..2 {
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
         assert!(!script.asks(ApiKey::JoinGroup));
     }
-    script.tell(Event::Poll);
+    script.handle(Event::Poll);
     script.pass(1_000);
     if script.asks(ApiKey::Heartbeat) {
         script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
@@ -282,7 +282,7 @@ fn until_joining(script: &mut Script) -> Asked<JoinGroupRequest> {
         if script.asks(ApiKey::Heartbeat) {
             script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
         }
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         script.pass(50);
     }
     script.asked()
@@ -311,7 +311,7 @@ fn scenario_35_a_commit_of_what_was_away_in_between_is_dropped() {
     while !script.asks(ApiKey::OffsetCommit) {
         if let Some((&conn, _)) = script.conns.iter().find(|(_, role)| **role == Role::Offsets) {
             let versions = script.versions.clone();
-            script.tell(Event::Connected { conn, versions });
+            script.handle(Event::Connected { conn, versions });
         }
         if script.asks(ApiKey::Heartbeat) {
             script.heartbeat(ErrorCode::NONE);
@@ -377,7 +377,7 @@ fn scenario_35_an_eager_member_commits_what_came_straight_back() {
     script.connects = true;
     let conn = script.conn(Role::Offsets);
     let versions = script.versions.clone();
-    script.tell(Event::Connected { conn, versions });
+    script.handle(Event::Connected { conn, versions });
     assert!(!script.asks(ApiKey::OffsetCommit), "not before the assignment is taken");
     script.obey();
     script.pass(1_500);
@@ -422,7 +422,7 @@ fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
         assert!(!keys.is_empty());
         let (id, event) = world.hosts[0].commit_event(keys.into_iter(), 5_000).unwrap();
         world.hosts[0].frozen = false;
-        world.tell(0, event);
+        world.handle(0, event);
         world.thaw(0);
         world.run_until_so(60_000, "settled", World::settled);
         let code = world.result(0, id).unwrap();
@@ -519,9 +519,9 @@ fn scenario_38_what_may_not_be_committed_is_dropped_here() {
         leader_epoch: -1,
         metadata: Some("x".repeat(length)),
     };
-    script.tell(Event::Commit { id: 2, offsets: vec![offset(40_000)], timeout_ms: 1_000 });
+    script.handle(Event::Commit { id: 2, offsets: vec![offset(40_000)], timeout_ms: 1_000 });
     assert_eq!(script.ended(2), Some(ErrorCode::OFFSET_METADATA_TOO_LARGE));
-    script.tell(Event::Commit { id: 3, offsets: vec![offset(5_000)], timeout_ms: 1_000 });
+    script.handle(Event::Commit { id: 3, offsets: vec![offset(5_000)], timeout_ms: 1_000 });
     script.committed(ErrorCode::OFFSET_METADATA_TOO_LARGE);
     let code = script.actions.iter().find_map(|action| match action {
         Action::CommitDone { id: 3, partitions, .. } => Some(partitions[0].2),
@@ -529,7 +529,7 @@ fn scenario_38_what_may_not_be_committed_is_dropped_here() {
     });
     assert_eq!(code, Some(ErrorCode::OFFSET_METADATA_TOO_LARGE));
     // A commit after the member has left.
-    script.tell(Event::Close { timeout_ms: 0 });
+    script.handle(Event::Close { timeout_ms: 0 });
     script.obey();
     script.pass(1);
     script.commit(4, &[("t", 0, 5)]);
@@ -540,7 +540,7 @@ fn scenario_38_what_may_not_be_committed_is_dropped_here() {
 fn scenario_40_offsets_that_a_transaction_holds_are_waited_for() {
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0])]);
-    script.tell(Event::FetchOffsets { id: 1, partitions: owned(&[("t", &[0])]), timeout_ms: 60_000 });
+    script.handle(Event::FetchOffsets { id: 1, partitions: owned(&[("t", &[0])]), timeout_ms: 60_000 });
     let answer = |script: &mut Script, error_code: ErrorCode, committed_offset: i64| {
         let asked: Asked<OffsetFetchRequest> = script.asked();
         let partition = OffsetFetchPartitionResponse { error_code, committed_offset, ..Default::default() };
@@ -569,7 +569,7 @@ fn a_consumer_that_is_assigned_by_hand_commits_without_a_member() {
     let mut settings = config(1, &["sticky"]);
     settings.group_instance_id = Some("i".to_owned());
     let mut script = Script::new(settings);
-    script.tell(Event::Unsubscribe);
+    script.handle(Event::Unsubscribe);
     script.discover();
     script.commit(1, &[("t", 0, 5)]);
     script.pass(500);

@@ -90,7 +90,7 @@ fn scenario_02_late_answers_on_the_old_connection_are_ignored() {
     assert!(!script.conns.contains_key(&old), "closed");
     let mut late = asked.header.correlation_id.to_be_bytes().to_vec();
     late.extend_from_slice(&[0, 0, 0, 0, 0, 25]);
-    script.tell(Event::Received { conn: old, frame: late });
+    script.handle(Event::Received { conn: old, frame: late });
     script.pass(2_000);
     script.discover();
     script.committed(ErrorCode::NONE);
@@ -155,7 +155,7 @@ fn scenario_04_refused_credentials_are_fatal_at_bootstrap_and_later() {
         };
         let before = script.connected;
         let fatal = Some(ErrorCode::SASL_AUTHENTICATION_FAILED);
-        script.tell(Event::Disconnected { conn, reason: "wrong password".to_owned(), fatal });
+        script.handle(Event::Disconnected { conn, reason: "wrong password".to_owned(), fatal });
         assert_eq!(script.fatal(), [ErrorCode::SASL_AUTHENTICATION_FAILED]);
         script.pass(120_000);
         assert_eq!(script.connected, before, "it is not tried again");
@@ -191,7 +191,7 @@ fn scenario_05_hostile_frames_close_the_connection_and_cost_a_pause() {
         let asked = script.asked::<HeartbeatRequest>();
         let (what, frame) = hostile_frames(asked.header.correlation_id).swap_remove(number);
         let before = script.connected;
-        script.tell(Event::Received { conn: asked.conn, frame });
+        script.handle(Event::Received { conn: asked.conn, frame });
         assert!(!script.conns.contains_key(&asked.conn), "{what}");
         assert_eq!(script.connected, before, "{what}: not at once");
         script.pass(200);
@@ -207,7 +207,7 @@ fn scenario_05_an_answer_to_nothing_closes_the_connection() {
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0])]);
     let conn = script.conn(Role::Offsets);
-    script.tell(Event::Received { conn, frame: vec![0, 0, 0, 1] });
+    script.handle(Event::Received { conn, frame: vec![0, 0, 0, 1] });
     assert!(!script.conns.contains_key(&conn));
 }
 
@@ -235,7 +235,7 @@ fn scenario_05_hostile_metadata_of_another_member_costs_only_its_sender() {
             _ => None,
         });
         let (ticket, assignments) = planned.expect("a plan is asked for");
-        script.tell(Event::Planned { ticket, assignments });
+        script.handle(Event::Planned { ticket, assignments });
         assert!(script.asks(ApiKey::SyncGroup), "{body:?}");
     }
 }

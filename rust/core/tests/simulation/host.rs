@@ -57,7 +57,7 @@ pub(crate) struct Host {
     pub(crate) polls: bool,
     pub(crate) topics: Vec<String>,
     /// Set for a subscription by expression: every topic with this prefix.
-    pub(crate) pattern: Option<String>,
+    pub(crate) prefix: Option<String>,
     pub(crate) memory: Memory,
     pub(crate) held: BTreeMap<Key, Held>,
     pub(crate) notice: Option<Notice>,
@@ -94,7 +94,7 @@ impl Host {
             frozen: false,
             polls: true,
             topics: topics.iter().map(|&topic| topic.to_owned()).collect(),
-            pattern: None,
+            prefix: None,
             memory: Memory::default(),
             held: BTreeMap::new(),
             notice: None,
@@ -127,7 +127,7 @@ impl Host {
         *self = Self {
             life: self.life + 1,
             turn: self.turn + 1,
-            pattern: self.pattern.take(),
+            prefix: self.prefix.take(),
             callback_ms: self.callback_ms,
             plan_ms: self.plan_ms,
             ..fresh

@@ -60,7 +60,7 @@ fn scenario_07_a_join_may_take_longer_than_a_request() {
     let asked = script.joining();
     // Requests may take 10 s, the rebalance 30 s.
     for _ in 0..29 {
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         script.pass(1_000);
     }
     let joined = script.follows(1);
@@ -74,7 +74,7 @@ fn scenario_07_a_join_that_is_never_answered_is_given_up() {
     let mut script = Script::new(config(1, &["sticky"]));
     let asked = script.joining();
     for _ in 0..36 {
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         script.pass(1_000);
     }
     script.discover();
@@ -278,7 +278,7 @@ fn scenario_14_what_no_repetition_can_change_is_fatal_once_and_closes_cleanly() 
         script.pass(60_000);
         assert_eq!(script.fatal(), [code]);
         assert_eq!(script.member.stage(), Stage::Failed);
-        script.tell(Event::Close { timeout_ms: 1_000 });
+        script.handle(Event::Close { timeout_ms: 1_000 });
         assert_eq!(script.actions.last(), Some(&Action::Closed));
         assert!(script.conns.is_empty());
         assert_eq!(script.member.next_deadline(), None);
@@ -286,7 +286,7 @@ fn scenario_14_what_no_repetition_can_change_is_fatal_once_and_closes_cleanly() 
 }
 
 #[test]
-fn scenario_15_an_assignor_that_raises_is_told_and_asked_again() {
+fn scenario_15_an_assignor_that_raises_is_reported_and_asked_again() {
     let mut world = world(15);
     world.topic("t", 4);
     world.start(config(0, &["sticky"]), &["t"]);

@@ -33,7 +33,7 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
     script.stable(&[("t", &[0])]);
     script.pass(3_000);
     let stale: Asked<HeartbeatRequest> = script.asked();
-    script.tell(Event::Rejoin { reason: "lags".to_owned() });
+    script.handle(Event::Rejoin { reason: "lags".to_owned() });
     script.obey();
     let joining: Asked<JoinGroupRequest> = script.asked();
     assert_eq!(joining.body.reason.as_deref(), Some("lags"));
@@ -57,8 +57,8 @@ fn beats(script: &mut Script, number: usize, wake: impl Fn(&Script) -> u64) -> V
     let mut asked = Vec::new();
     while asked.len() < number {
         script.now = wake(script);
-        script.tell(Event::Tick);
-        script.tell(Event::Poll);
+        script.handle(Event::Tick);
+        script.handle(Event::Poll);
         if script.asks(ApiKey::Heartbeat) {
             asked.push(script.now - began);
             let request: Asked<HeartbeatRequest> = script.asked();
@@ -81,7 +81,7 @@ fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others(
 /// The first three heartbeats of a member with this index in its process.
 fn beats_of(place: u32, count: u32, heartbeat_interval_ms: u64) -> Vec<u64> {
     let mut script = Script::new(Config { heartbeat_interval_ms, ..config(1, &["sticky"]) });
-    script.tell(Event::Neighbours { place, count });
+    script.handle(Event::Neighbours { place, count });
     beats(&mut script, 3, |script| script.member.next_deadline().unwrap())
 }
 
@@ -116,7 +116,7 @@ fn what_one_member_hears_its_neighbours_ask_about_at_once() {
     second.stable(&[("t", &[1])]);
     second.pass(100);
     let due = second.member.next_deadline();
-    second.tell(Event::GroupRebalances { generation: 1 });
+    second.handle(Event::GroupRebalances { generation: 1 });
     // Only the coordinator's response starts a rebalance, and the time of the next heartbeat is unchanged.
     assert!(second.notice().is_none());
     let asked: Asked<HeartbeatRequest> = second.asked();
@@ -125,7 +125,7 @@ fn what_one_member_hears_its_neighbours_ask_about_at_once() {
     assert_eq!(second.member.next_deadline(), due);
     // While a heartbeat is unanswered, another one is due after it: the first may have been sent too early.
     second.pass(400);
-    second.tell(Event::GroupRebalances { generation: 1 });
+    second.handle(Event::GroupRebalances { generation: 1 });
     let regular: Asked<HeartbeatRequest> = second.asked();
     assert!(!second.asks(ApiKey::Heartbeat), "two at a time");
     second.answer(&regular, &HeartbeatResponse::default());
@@ -139,14 +139,14 @@ fn what_one_member_hears_its_neighbours_ask_about_at_once() {
 #[test]
 fn what_neighbours_say_of_another_generation_or_of_what_is_known_is_ignored() {
     let mut script = Script::new(config(1, &["sticky"]));
-    script.tell(Event::GroupRebalances { generation: -1 });
+    script.handle(Event::GroupRebalances { generation: -1 });
     script.stable(&[("t", &[0])]);
     for generation in [-1, 0, 2, i32::MAX] {
-        script.tell(Event::GroupRebalances { generation });
+        script.handle(Event::GroupRebalances { generation });
         assert!(!script.asks(ApiKey::Heartbeat));
     }
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-    script.tell(Event::GroupRebalances { generation: 1 });
+    script.handle(Event::GroupRebalances { generation: 1 });
     assert!(!script.asks(ApiKey::Heartbeat));
     // The response to a commit reports the rebalance as well as that to a heartbeat.
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
@@ -228,7 +228,7 @@ fn scenario_20_the_poll_interval_and_the_rebalance_timeout_are_two_values() {
     settings.rebalance_timeout_ms = Some(4_000);
     let mut script = Script::new(settings);
     script.stable(&[("t", &[0])]);
-    script.tell(Event::Poll);
+    script.handle(Event::Poll);
     let exceeded = |script: &Script| script.actions.iter().any(|each| matches!(each, Action::MaxPollExceeded { .. }));
     for _ in 0..9 {
         script.heartbeat(ErrorCode::NONE);
@@ -256,7 +256,7 @@ fn scenario_20_a_static_member_that_does_not_poll_only_falls_silent() {
     let asked = script.asks(ApiKey::Heartbeat).then(|| script.asked::<HeartbeatRequest>());
     script.pass(30_000);
     assert!(!script.asks(ApiKey::Heartbeat), "silent, but for {asked:?}");
-    script.tell(Event::Poll);
+    script.handle(Event::Poll);
     assert!(script.obey().lost);
 }
 
@@ -309,7 +309,7 @@ fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
     let asked = script.asked();
-    script.tell(Event::Close { timeout_ms: 20_000 });
+    script.handle(Event::Close { timeout_ms: 20_000 });
     assert!(script.notice().is_none_or(|notice| notice.kind != NoticeKind::Leave), "it keeps its partitions");
     (script, asked)
 }
@@ -381,8 +381,8 @@ fn scenario_22_closing_twice_and_inside_a_callback() {
     script.sync(assignment(&[("t", &[0])], 1));
     let notice = script.notice().unwrap();
     assert!(script.member.begin(notice.ticket));
-    script.tell(Event::Close { timeout_ms: 5_000 });
-    script.tell(Event::Close { timeout_ms: 5_000 });
+    script.handle(Event::Close { timeout_ms: 5_000 });
+    script.handle(Event::Close { timeout_ms: 5_000 });
     assert_eq!(script.notice().unwrap().ticket, notice.ticket, "the callback that runs is waited for");
     script.done(&notice);
     let leave = script.obey();
@@ -394,8 +394,8 @@ fn scenario_22_closing_twice_and_inside_a_callback() {
     script.answer(&asked, &LeaveGroupResponse::default());
     let closed = script.actions.iter().filter(|action| **action == Action::Closed).count();
     assert_eq!(closed, 1);
-    script.tell(Event::Close { timeout_ms: 5_000 });
-    script.tell(Event::Poll);
+    script.handle(Event::Close { timeout_ms: 5_000 });
+    script.handle(Event::Poll);
     script.subscribe(&["t"]);
     assert_eq!(script.actions.iter().filter(|action| **action == Action::Closed).count(), 1);
     assert!(script.conns.is_empty());
@@ -416,7 +416,7 @@ fn a_farewell_that_could_not_be_said_in_time_keeps_nobody_waiting() {
     script.answer(&syncing, &refused);
     let failed_at = script.now;
     assert_eq!(script.fatal(), [ErrorCode::GROUP_AUTHORIZATION_FAILED]);
-    script.tell(Event::Close { timeout_ms: 60_000 });
+    script.handle(Event::Close { timeout_ms: 60_000 });
     script.pass(9_999);
     assert_eq!(script.member.stage(), Stage::Failed);
     // request_timeout_ms has passed, and no other event happens at that time.

@@ -131,7 +131,7 @@ fn scenario_25_the_same_subscription_again_costs_eager_partitions_and_no_coopera
         assert_eq!(revoked, if gives_up { vec![all] } else { Vec::new() }, "{assignor}");
         // The matched topics are those that the member subscribes to already: no notice follows.
         let before = script.notices().len();
-        script.tell(Event::Matched { topics: vec!["t".to_owned()] });
+        script.handle(Event::Matched { topics: vec!["t".to_owned()] });
         assert_eq!(script.notices().len(), before, "{assignor}");
     }
 }
@@ -141,7 +141,7 @@ fn scenario_25_subscribing_again_before_the_old_partitions_are_given_up() {
     for assignor in ["sticky", "cooperative-sticky"] {
         let mut script = Script::new(config(1, &[assignor]));
         script.stable(&[("t", &[0])]);
-        script.tell(Event::Unsubscribe);
+        script.handle(Event::Unsubscribe);
         script.subscribe(&["t"]);
         let notice = script.obey();
         assert_eq!((notice.kind, notice.revoked), (NoticeKind::Leave, owned(&[("t", &[0])])), "{assignor}");
@@ -156,12 +156,12 @@ fn scenario_25_subscribing_again_before_the_old_partitions_are_given_up() {
 #[test]
 fn scenario_25_what_expressions_match_does_not_keep_a_member_that_unsubscribes() {
     let mut script = Script::new(config(1, &["sticky"]));
-    script.tell(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: true });
+    script.handle(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: true });
     script.stable(&[("t", &[0])]);
-    script.tell(Event::Unsubscribe);
+    script.handle(Event::Unsubscribe);
     // The answer to Metadata was on its way when the application unsubscribed.
     for topics in [vec!["t".to_owned()], vec!["t".to_owned(), "u".to_owned()]] {
-        script.tell(Event::Matched { topics });
+        script.handle(Event::Matched { topics });
     }
     assert_eq!(script.obey().kind, NoticeKind::Leave);
     assert!(!script.member.is_subscribed());
@@ -249,7 +249,7 @@ fn scenario_26_a_plan_that_was_made_with_the_claims_costs_nothing() {
 fn scenario_27_an_offset_fetch_goes_on_across_a_rebalance() {
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
     script.stable(&[("t", &[0, 1])]);
-    script.tell(Event::FetchOffsets { id: 4, partitions: owned(&[("t", &[0, 1])]), timeout_ms: 60_000 });
+    script.handle(Event::FetchOffsets { id: 4, partitions: owned(&[("t", &[0, 1])]), timeout_ms: 60_000 });
     let first: Asked<OffsetFetchRequest> = script.asked();
     assert!(first.body.require_stable);
     assert_eq!(first.header.version, 7);
@@ -266,7 +266,7 @@ fn scenario_27_an_offset_fetch_goes_on_across_a_rebalance() {
     let fetched = script.actions.iter().filter(|action| matches!(action, Action::OffsetsFetched { id: 4, .. })).count();
     assert_eq!(fetched, 1);
     // A fetch whose connection breaks is sent again.
-    script.tell(Event::FetchOffsets { id: 5, partitions: owned(&[("t", &[1])]), timeout_ms: 60_000 });
+    script.handle(Event::FetchOffsets { id: 5, partitions: owned(&[("t", &[1])]), timeout_ms: 60_000 });
     script.cut(kafka_assignors_core::member::Role::Offsets);
     script.pass(500);
     let third: Asked<OffsetFetchRequest> = script.asked();
@@ -351,7 +351,7 @@ fn scenario_30_topics_come_and_go_under_an_expression() {
     world.topic("logs-a", 3);
     world.topic("other", 3);
     for number in 0..2 {
-        world.start_pattern(config(number, &["cooperative-sticky"]), "logs-");
+        world.start_prefix(config(number, &["cooperative-sticky"]), "logs-");
     }
     world.run_until_so(30_000, "settled", World::settled);
     world.topic("logs-b", 3);
@@ -385,7 +385,7 @@ fn a_host_may_ask_for_another_plan_from_any_member() {
     let mut world = group(33, 3, &["sticky"], &[("t", 6)]);
     let follower = (0..3).find(|&host| !world.hosts[host].member.leads()).unwrap();
     let generation = world.hosts[follower].member.identity().1;
-    world.tell(follower, Event::Rejoin { reason: "the lags have changed".to_owned() });
+    world.handle(follower, Event::Rejoin { reason: "the lags have changed".to_owned() });
     world.run_until_so(20_000, "another generation", |world| {
         world.settled() && world.hosts.iter().all(|host| host.member.identity().1 > generation)
     });

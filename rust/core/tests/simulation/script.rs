@@ -78,10 +78,10 @@ impl Script {
 
     pub(crate) fn subscribe(&mut self, topics: &[&str]) {
         let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
-        self.tell(Event::Subscribe { topics, all_topics: false });
+        self.handle(Event::Subscribe { topics, all_topics: false });
     }
 
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn handle(&mut self, event: Event) {
         let actions = self.member.handle(self.now, event);
         // A second call at the same time must have no effect.
         assert_eq!(self.member.handle(self.now, Event::Tick), []);
@@ -92,7 +92,7 @@ impl Script {
                     self.connected += 1;
                     if self.connects {
                         let versions = self.versions.clone();
-                        self.tell(Event::Connected { conn, versions });
+                        self.handle(Event::Connected { conn, versions });
                     }
                 }
                 Action::Send { conn, bytes } => {
@@ -118,7 +118,7 @@ impl Script {
         while let Some(deadline) = self.member.next_deadline().filter(|&deadline| deadline <= end) {
             assert!(deadline > self.now, "a deadline in the past");
             self.now = deadline;
-            self.tell(Event::Tick);
+            self.handle(Event::Tick);
         }
         self.now = end;
     }
@@ -130,7 +130,7 @@ impl Script {
     pub(crate) fn cut(&mut self, role: Role) {
         let conn = self.conn(role);
         self.forget(conn);
-        self.tell(Event::Disconnected { conn, reason: "cut".to_owned(), fatal: None });
+        self.handle(Event::Disconnected { conn, reason: "cut".to_owned(), fatal: None });
     }
 
     /// Whether a request of this API is unanswered.
@@ -153,7 +153,7 @@ impl Script {
 
     pub(crate) fn answer<B, R: Body>(&mut self, asked: &Asked<B>, body: &R) {
         let frame = write_response(&asked.header, body).unwrap();
-        self.tell(Event::Received { conn: asked.conn, frame });
+        self.handle(Event::Received { conn: asked.conn, frame });
     }
 
     /// Answers every FindCoordinator and Metadata request.
@@ -237,7 +237,7 @@ impl Script {
                 protocols.push((name.clone(), assignors::metadata(name, &notice.topics, &notice.owned, &memory)));
             }
         }
-        self.tell(Event::Done { ticket: notice.ticket, protocols });
+        self.handle(Event::Done { ticket: notice.ticket, protocols });
     }
 
     /// Runs until the member sends JoinGroup.
@@ -322,7 +322,7 @@ impl Script {
             leader_epoch: -1,
             metadata: None,
         };
-        self.tell(Event::Commit { id, offsets: offsets.iter().map(offset).collect(), timeout_ms: 60_000 });
+        self.handle(Event::Commit { id, offsets: offsets.iter().map(offset).collect(), timeout_ms: 60_000 });
     }
 
     /// Answers the commit in flight with the same code for each partition. Returns the request.

@@ -67,7 +67,7 @@ fn fault(world: &mut World, random: &mut Random, topics: &mut i32) {
         14 if alive => {
             // A wrong or late report of another member.
             let (_, generation) = world.hosts[host].member.identity();
-            world.tell(host, Event::GroupRebalances { generation: generation - random.below(2) as i32 });
+            world.handle(host, Event::GroupRebalances { generation: generation - random.below(2) as i32 });
         }
         _ => {
             world.unreachable.clear();

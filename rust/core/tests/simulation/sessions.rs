@@ -41,7 +41,7 @@ fn joined(script: &mut Script, generation: i32) {
 
 fn polled(script: &mut Script, milliseconds: u64) {
     script.pass(milliseconds);
-    script.tell(Event::Poll);
+    script.handle(Event::Poll);
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn scenario_19_a_session_without_an_answered_heartbeat_is_a_lost_membership() {
 }
 
 #[test]
-fn scenario_19_what_is_lost_is_told_without_waiting_for_a_broker() {
+fn scenario_19_a_loss_is_reported_without_waiting_for_a_broker() {
     let mut script = Script::new(config(1, &["sticky"]));
     let names = || vec!["t".to_owned()];
-    script.tell(Event::Subscribe { topics: names(), all_topics: true });
+    script.handle(Event::Subscribe { topics: names(), all_topics: true });
     script.stable(&[("t", &[0])]);
     // No broker answers, so there are no present topics to match expressions against.
     script.connects = false;
@@ -93,7 +93,7 @@ fn scenario_19_what_is_lost_is_told_without_waiting_for_a_broker() {
     script.connects = true;
     for conn in script.conns.keys().copied().collect::<Vec<_>>() {
         let versions = script.versions.clone();
-        script.tell(Event::Connected { conn, versions });
+        script.handle(Event::Connected { conn, versions });
     }
     script.pass(2_000);
     assert!(!script.asks(ApiKey::JoinGroup));
@@ -148,7 +148,7 @@ fn scenario_19_an_answer_that_was_read_late_but_sent_in_time_counts() {
     script.now += SESSION - 1;
     script.answer(&asked, &HeartbeatResponse::default());
     assert!(!script.member.is_lost());
-    script.tell(Event::Tick);
+    script.handle(Event::Tick);
     assert_eq!(script.member.stage(), Stage::Stable);
     // Another process pauses until the end of the renewed session.
     let mut script = stable("sticky");
@@ -251,7 +251,7 @@ fn scenario_19_brokers_that_go_for_longer_than_a_session_cost_it_and_for_less_do
 }
 
 #[test]
-fn scenario_20_what_an_application_has_that_does_not_poll_is_lost_until_it_is_told() {
+fn scenario_20_partitions_of_an_application_that_does_not_poll_are_lost_until_it_has_the_notice() {
     let mut script = stable("sticky");
     for _ in 0..9 {
         script.heartbeat(ErrorCode::NONE);
@@ -262,7 +262,7 @@ fn scenario_20_what_an_application_has_that_does_not_poll_is_lost_until_it_is_to
     assert!(has_exceeded(&script));
     assert!(script.member.is_lost());
     assert!(script.notices().is_empty());
-    script.tell(Event::Poll);
+    script.handle(Event::Poll);
     assert!(script.member.is_lost());
     assert!(script.obey().lost);
     assert!(!script.member.is_lost());
@@ -294,13 +294,13 @@ fn scenario_39_a_transaction_names_the_last_generation_until_there_is_a_new_one(
     let steps: [Step; 4] = [
         ("its session ends", ("me", -1), |script| script.pass(SESSION)),
         ("it does not poll", ("", -1), |script| (0..12).for_each(|_| script.pass(3_000))),
-        ("it unsubscribes", ("", -1), |script| script.tell(Event::Unsubscribe)),
-        ("it closes", ("", -1), |script| script.tell(Event::Close { timeout_ms: 100 })),
+        ("it unsubscribes", ("", -1), |script| script.handle(Event::Unsubscribe)),
+        ("it closes", ("", -1), |script| script.handle(Event::Close { timeout_ms: 100 })),
     ];
     for (what, identity, step) in steps {
         let mut script = stable("sticky");
         step(&mut script);
-        script.tell(Event::Poll);
+        script.handle(Event::Poll);
         script.obey();
         script.pass(100);
         assert_eq!(script.member.fencing(), Some(("me", 1)), "{what}");

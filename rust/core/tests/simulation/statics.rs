@@ -220,7 +220,7 @@ fn scenario_33_a_fencing_of_a_generation_that_is_over_is_not_fatal() {
 }
 
 #[test]
-fn a_broker_too_old_for_static_members_is_told_about() {
+fn a_broker_too_old_for_static_members_is_reported() {
     let mut script = Script::new(fixed(1, "sticky"));
     script.connects = false;
     script.versions.insert(ApiKey::JoinGroup.code(), (0, 4));
@@ -229,7 +229,7 @@ fn a_broker_too_old_for_static_members_is_told_about() {
     let conn = script.conn(Role::Bootstrap);
     let versions = script.versions.clone();
     script.connects = true;
-    script.tell(kafka_assignors_core::member::Event::Connected { conn, versions });
+    script.handle(kafka_assignors_core::member::Event::Connected { conn, versions });
     script.discover();
     script.obey();
     assert_eq!(script.fatal(), [ErrorCode::UNSUPPORTED_VERSION]);

@@ -129,10 +129,10 @@ impl World {
     }
 
     /// As [`World::start`], subscribed to every topic with this prefix.
-    pub(crate) fn start_pattern(&mut self, config: Config, prefix: &str) -> usize {
+    pub(crate) fn start_prefix(&mut self, config: Config, prefix: &str) -> usize {
         let host = self.hosts.len();
         let mut process = Host::new(config, self.now, &[]);
-        process.pattern = Some(prefix.to_owned());
+        process.prefix = Some(prefix.to_owned());
         self.hosts.push(process);
         self.wake(host);
         host
@@ -143,15 +143,13 @@ impl World {
             let count = self.hosts.len() as u32;
             for place in 0..count {
                 if !self.frozen(place as usize) {
-                    self.tell(place as usize, Event::Neighbours { place, count });
+                    self.handle(place as usize, Event::Neighbours { place, count });
                 }
             }
         }
-        let event = Event::Subscribe {
-            topics: self.hosts[host].topics.clone(),
-            all_topics: self.hosts[host].pattern.is_some(),
-        };
-        self.tell(host, event);
+        let event =
+            Event::Subscribe { topics: self.hosts[host].topics.clone(), all_topics: self.hosts[host].prefix.is_some() };
+        self.handle(host, event);
         let life = self.hosts[host].life;
         let first = self.now + self.random.below(self.poll_ms);
         self.at(first, Happening::App { host, life });
@@ -160,7 +158,7 @@ impl World {
     pub(crate) fn subscribe(&mut self, host: usize, topics: &[&str]) {
         self.hosts[host].topics = topics.iter().map(|&topic| topic.to_owned()).collect();
         let topics = self.hosts[host].topics.clone();
-        self.tell(host, Event::Subscribe { topics, all_topics: false });
+        self.handle(host, Event::Subscribe { topics, all_topics: false });
     }
 
     /// kill -9.
@@ -204,7 +202,7 @@ impl World {
     }
 
     pub(crate) fn close(&mut self, host: usize, timeout_ms: u64) {
-        self.tell(host, Event::Close { timeout_ms });
+        self.handle(host, Event::Close { timeout_ms });
     }
 
     pub(crate) fn node_down(&mut self, node: i32) {
@@ -217,7 +215,7 @@ impl World {
     }
 
     /// Passes an event to a member, and carries out its actions.
-    pub(crate) fn tell(&mut self, host: usize, event: Event) {
+    pub(crate) fn handle(&mut self, host: usize, event: Event) {
         if !self.hosts[host].alive {
             return;
         }
@@ -277,14 +275,14 @@ impl World {
                 }
             }
             Action::Topics { topics } => {
-                if let Some(prefix) = self.hosts[host].pattern.clone() {
+                if let Some(prefix) = self.hosts[host].prefix.clone() {
                     let matched: Vec<String> = topics
                         .into_iter()
                         .filter(|(name, internal)| !internal && name.starts_with(&prefix))
                         .map(|(name, _)| name)
                         .collect();
                     self.hosts[host].topics.clone_from(&matched);
-                    self.tell(host, Event::Matched { topics: matched });
+                    self.handle(host, Event::Matched { topics: matched });
                 }
             }
             Action::Notify(notice) => {
@@ -315,7 +313,7 @@ impl World {
             }
             action @ Action::OffsetsFetched { .. } => {
                 if let Some(event) = self.hosts[host].offsets_fetched(action) {
-                    self.tell(host, event);
+                    self.handle(host, event);
                 }
             }
             Action::Error { code, message, .. } => self.hosts[host].errors.push((code, message)),
@@ -440,16 +438,16 @@ impl World {
             }
             Happening::Tick { host, turn } => {
                 if self.hosts[host].turn == turn {
-                    self.tell(host, Event::Tick);
+                    self.handle(host, Event::Tick);
                 }
             }
             Happening::Planned { host, life, event } => {
                 if self.hosts[host].life == life {
-                    self.tell(host, event);
+                    self.handle(host, event);
                 }
             }
             Happening::App { host, life } => self.app(host, life),
-            Happening::Heard { host, generation } => self.tell(host, Event::GroupRebalances { generation }),
+            Happening::Heard { host, generation } => self.handle(host, Event::GroupRebalances { generation }),
         }
     }
 
@@ -477,11 +475,11 @@ impl World {
     }
 
     fn poll(&mut self, host: usize) {
-        self.tell(host, Event::Poll);
+        self.handle(host, Event::Poll);
         let now = self.now;
         if self.hosts[host].notice.is_some() {
             if let Some(event) = self.hosts[host].take_notice(now) {
-                self.tell(host, event);
+                self.handle(host, event);
             }
             return;
         }
@@ -499,7 +497,7 @@ impl World {
         if self.commits > 0 && self.random.one_in(self.commits) {
             let keys: Vec<Key> = self.hosts[host].held.keys().cloned().collect();
             if let Some((_, event)) = self.hosts[host].commit_event(keys.into_iter(), 20_000) {
-                self.tell(host, event);
+                self.handle(host, event);
             }
         }
     }
@@ -515,7 +513,7 @@ impl World {
             self.owners.entry(key).or_default().insert(host);
         }
         for event in events {
-            self.tell(host, event);
+            self.handle(host, event);
         }
     }
 

@@ -145,7 +145,7 @@ impl ConsumerMembership {
     /// starts at the committed offsets, and the coordinator accepts none after the member has acknowledged the revocation.
     pub(super) fn drive_done(&mut self) -> Progress {
         let Some(until) = self.notice.as_ref().and_then(|outstanding| outstanding.until) else { return false };
-        if self.current.epoch >= 0 && self.network.now < until && self.commits_what_goes() {
+        if self.current.epoch >= 0 && self.network.now < until && self.is_committing_revoked() {
             return false;
         }
         let Some(Outstanding { kind, revoked, .. }) = self.notice.take() else { return false };
@@ -157,15 +157,15 @@ impl ConsumerMembership {
     }
 
     /// Whether a commit of a partition that the notice revokes is unanswered.
-    fn commits_what_goes(&self) -> bool {
+    fn is_committing_revoked(&self) -> bool {
         let Some(outstanding) = &self.notice else { return false };
-        let goes = |topic: &str, partition: i32| {
+        let is_revoked = |topic: &str, partition: i32| {
             let found = self.holdings.find(topic, partition);
             found
                 .is_some_and(|(id, _)| outstanding.revoked.get(&id).is_some_and(|numbers| numbers.contains(&partition)))
         };
         let commits = self.commits.in_flight.iter().chain(&self.commits.waiting);
-        commits.flat_map(|commit| &commit.offsets).any(|(offset, _)| goes(&offset.topic, offset.partition))
+        commits.flat_map(|commit| &commit.offsets).any(|(offset, _)| is_revoked(&offset.topic, offset.partition))
     }
 
     /// The end of the wait for the last commits.

@@ -64,7 +64,7 @@ impl CurrentPlan<'_> {
         let largest =
             row.parts().iter().filter_map(|(_, part)| part.last()).map(|&partition| self.lag(partition)).max();
         let mut best: Option<Change> = None;
-        let (mut merged, mut looks) = (Vec::new(), 0);
+        let (mut merged, mut searched) = (Vec::new(), 0);
         for (gap, target) in self.lighter(heaviest)? {
             self.spend(1)?;
             let gain = best.as_ref().map_or(0, |best| best.gain);
@@ -77,8 +77,8 @@ impl CurrentPlan<'_> {
                 continue;
             }
             // The best lag is half the difference. The candidates are the nearest lags on both sides of it.
-            let near = if looks <= row.len() {
-                looks += row.parts().len();
+            let near = if searched <= row.len() {
+                searched += row.parts().len();
                 self.nearest(row.parts(), target, gap, gain)?
             } else {
                 // With so many targets, sorting all partitions once is cheaper than a search of every set for each target.
@@ -148,8 +148,8 @@ impl CurrentPlan<'_> {
         candidates: impl Iterator<Item = &'b (u32, u32)>,
         most: usize,
     ) -> Result<Option<u32>, ScanEnd> {
-        for (looks, &(set, partition)) in candidates.enumerate() {
-            if looks == most {
+        for (examined, &(set, partition)) in candidates.enumerate() {
+            if examined == most {
                 return Err(ScanEnd::Most);
             }
             self.spend(1).ok_or(ScanEnd::Spent)?;

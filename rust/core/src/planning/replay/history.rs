@@ -143,13 +143,13 @@ pub(super) struct Timeline<'a> {
 }
 
 /// The most bytes of problems that a row reports: a step may have a million problems.
-const MOST_TOLD: usize = 1_000;
+const MOST_ERROR_BYTES: usize = 1_000;
 const MORE: &str = "; and more";
 
 pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
         (Some(first), Some(_)) if first.ends_with(MORE) => Some(first),
-        (Some(first), Some(second)) if first.len() + second.len() > MOST_TOLD => Some(first + MORE),
+        (Some(first), Some(second)) if first.len() + second.len() > MOST_ERROR_BYTES => Some(first + MORE),
         (Some(first), Some(second)) => Some(first + "; " + &second),
         (first, second) => first.or(second),
     }

@@ -454,7 +454,7 @@ fn plans_come_by_name_and_end_where_they_are_not_wanted() {
 }
 
 #[test]
-fn each_kind_of_problem_is_told_once_a_step() {
+fn each_kind_of_problem_is_reported_once_a_step() {
     let names: Vec<String> = (0..10_000).map(|number| format!("member-{number}")).collect();
     let mut events: Vec<GroupEvent<'_>> = names.iter().map(|name| event(2, Kind::Leave, name, &[])).collect();
     events.extend(names.iter().map(|name| event(3, Kind::Join, name, &["t", "ghost", "phantom"])));

@@ -4,7 +4,7 @@
 
 use crate::planning::group::Csr;
 
-/// One bit for each arc, in the order of [`RowProblem::arcs_of`](super::rows::Problem::arcs_of): member after member.
+/// One bit for each arc, in the order of [`RowProblem::arcs_of`](super::rows::RowProblem::arcs_of): member after member.
 pub(super) struct Carrying {
     words: Vec<u64>,
 }

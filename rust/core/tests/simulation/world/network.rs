@@ -110,7 +110,7 @@ impl World {
         let Some(link) = self.links.get(&number) else { return };
         let (host, life, conn) = (link.host, link.life, link.conn);
         if conn != u64::MAX && self.hosts[host].life == life {
-            self.tell(host, event(conn));
+            self.handle(host, event(conn));
         }
     }
 

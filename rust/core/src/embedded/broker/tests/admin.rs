@@ -115,7 +115,7 @@ fn topics_are_made_grown_configured_and_deleted() {
 }
 
 #[test]
-fn settings_are_told_and_changed() {
+fn settings_are_described_and_altered() {
     let mut client = Client::new(Config::default(), &[("t", 1)]);
     let settings = |client: &mut Client, resource_type, name: &str| {
         let resource_name = name.to_owned();
@@ -171,7 +171,7 @@ fn settings_are_told_and_changed() {
 }
 
 #[test]
-fn topics_make_themselves_only_if_told_to() {
+fn topics_are_created_on_demand_only_if_both_sides_allow_it() {
     for (auto_create_topics, allow_auto_topic_creation, made) in [(false, true, 0), (true, false, 0), (true, true, 4)] {
         let config = Config { auto_create_topics, default_partitions: 4, ..Config::default() };
         let mut client = Client::new(config, &[]);
@@ -194,7 +194,7 @@ fn metadata_version_0_asks_for_all_topics_with_an_empty_list() {
 }
 
 #[test]
-fn an_unknown_version_of_api_versions_is_told_the_ranges() {
+fn an_unknown_version_of_api_versions_is_answered_with_the_ranges() {
     let mut client = Client::new(Config::default(), &[]);
     // Version 4, with a body in an unknown layout.
     let frame = [0, 18, 0, 4, 0, 0, 0, 9, 0xff, 0xff, 0, 5, 6, 7];
@@ -210,7 +210,7 @@ fn an_unknown_version_of_api_versions_is_told_the_ranges() {
 }
 
 #[test]
-fn a_fault_is_told_in_an_unknown_version_of_api_versions_too() {
+fn an_injected_error_answers_an_unknown_version_of_api_versions_too() {
     let mut client = Client::new(Config::default(), &[]);
     client.broker.inject(ApiKey::ApiVersions, ErrorCode::UNKNOWN_SERVER_ERROR, 1);
     let frame = [0, 18, 0, 4, 0, 0, 0, 9, 0xff, 0xff, 0, 5, 6, 7];

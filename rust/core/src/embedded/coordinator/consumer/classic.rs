@@ -162,8 +162,8 @@ impl ConsumerGroup {
         let Some(instance_id) = &request.group_instance_id else {
             if id.is_empty() {
                 let new = context.ids.generate(ticket.client_id());
-                let is_told = ticket.version() >= MEMBER_ID_REQUIRED_FROM;
-                return if is_told { Err((ErrorCode::MEMBER_ID_REQUIRED, new)) } else { Ok((new, None)) };
+                let rejoins_with_id = ticket.version() >= MEMBER_ID_REQUIRED_FROM;
+                return if rejoins_with_id { Err((ErrorCode::MEMBER_ID_REQUIRED, new)) } else { Ok((new, None)) };
             }
             let is_other = self.members.get(id).is_some_and(|member| member.classic.is_none());
             return if is_other { Err((ErrorCode::UNKNOWN_MEMBER_ID, id.clone())) } else { Ok((id.clone(), None)) };
@@ -251,7 +251,7 @@ impl ConsumerGroup {
             || match member.state {
                 MemberState::Stable => false,
                 MemberState::UnrevokedPartitions => true,
-                MemberState::UnreleasedPartitions => self.something_is_free(id, member, topics),
+                MemberState::UnreleasedPartitions => self.all_awaited_are_free(id, member, topics),
             };
         if must_join {
             self.await_classic(context, id);
@@ -261,7 +261,7 @@ impl ConsumerGroup {
     }
 
     /// Whether every partition that the member waits for is free now.
-    fn something_is_free(&self, id: &str, member: &ConsumerMember, topics: &ClusterTopics) -> bool {
+    fn all_awaited_are_free(&self, id: &str, member: &ConsumerMember, topics: &ClusterTopics) -> bool {
         let waits = |topic: &[u8; 16], partition: i32| {
             !has(&member.assigned, topic, partition) && self.held.contains(&(*topic, partition))
         };

@@ -312,7 +312,7 @@ fn requests_behind_a_waiting_join_wait_too_and_keep_their_order() {
 }
 
 #[test]
-fn what_is_wrong_with_a_join_is_told() {
+fn each_fault_of_a_join_has_its_error() {
     let mut cluster = Cluster::new();
     for (session_ms, code) in [
         (999, ErrorCode::INVALID_SESSION_TIMEOUT),

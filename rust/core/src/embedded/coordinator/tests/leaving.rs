@@ -99,7 +99,7 @@ fn an_id_that_was_given_out_can_be_given_back() {
 }
 
 #[test]
-fn who_is_removed_while_waiting_is_told() {
+fn a_member_that_is_removed_while_it_waits_gets_an_error() {
     let (mut cluster, mut clients) = Cluster::stable(2);
     clients[1].protocols[0].1 = b"changed".to_vec();
     let joining = cluster.join(&clients[1]);

@@ -180,7 +180,7 @@ fn offsets_come_back_in_every_version() {
 }
 
 #[test]
-fn what_a_fetch_names_again_is_not_told_again() {
+fn a_partition_that_a_fetch_names_again_is_refused() {
     let (mut cluster, clients) = Cluster::stable(1);
     assert_eq!(commit(&mut cluster, Some(&clients[0]), 7), ErrorCode::NONE);
     let topic =

@@ -76,7 +76,7 @@ fn version_5_tells_and_checks_the_protocol() {
 }
 
 #[test]
-fn what_is_wrong_with_a_sync_is_told() {
+fn each_fault_of_a_sync_has_its_error() {
     let (mut cluster, [leader, follower]) = completing();
     let code = |cluster: &mut Cluster, client: &Client| {
         let call = cluster.sync(client, &[]);
