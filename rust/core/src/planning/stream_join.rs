@@ -1,9 +1,9 @@
 //! The sticky stream-join assignor (KIP-315): number `n` of every subscribed topic goes to one member.
 //!
 //! The group is reduced to one topic whose partitions are the numbers below the smallest partition count. Its subscribers are
-//! the members with topics. That is the sticky strategy's problem with equal subscriptions, and its closed form solves it: the
-//! members' shares of the numbers differ by one at most, and no such assignment keeps more numbers. Then every number
-//! becomes partitions of its owner's topics. The other partitions stay unassigned, each with its reason.
+//! the members with topics. That is the sticky strategy's problem with equal subscriptions, and its closed form solves it: no
+//! member has two numbers more than another one, and no such assignment keeps more numbers. Then every number becomes
+//! partitions of its owner's topics. The other partitions stay unassigned, each with its reason.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

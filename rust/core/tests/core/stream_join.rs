@@ -57,8 +57,8 @@ fn kip_315_d_leaves_and_only_its_two_move() {
     assert_eq!(sizes, [3, 3, 2, 2]);
 }
 
-/// The largest number of kept numbers, over all assignments whose shares differ by at most one. The function tries every choice
-/// of the members with one number more.
+/// The largest number of kept numbers, over all assignments in which no member has two numbers more than another one. The
+/// function tries every choice of the members with one number more.
 fn most_kept(held: &[u32], count: u32) -> u32 {
     let members = held.len() as u32;
     let (q, r) = (count / members, count % members);

@@ -36,7 +36,7 @@ impl Pace {
         Self { interval, gap: interval, waits_until: 0, next_at: 0, sent: VecDeque::new(), urgent: false }
     }
 
-    /// `interval` is the broker's, or this member's share of the process's heartbeats if that is shorter. `place` spreads the
+    /// `interval` is the broker's, or the longest one that the members of the process together allow, if that is shorter. `place` spreads the
     /// heartbeats of the members of a process.
     pub(super) fn set_interval(&mut self, now: u64, interval: u64, (place, count): (u64, u64)) {
         if self.interval == interval {
