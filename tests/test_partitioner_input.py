@@ -58,7 +58,7 @@ def test_arguments_of_the_wrong_type(kind: type[Ours]) -> None:
     odd: Any = {"0"}
     with refuses(PartitionerTypeError, "a partition in the result of cluster.partitions_for_topic is of type str"):
         ask(partitioner, Asked(odd))
-    with refuses(PartitionerError, "the result of cluster.partitions_for_topic has partition -4; partitions are numbered"):
+    with refuses(PartitionerError, "the result of cluster.partitions_for_topic has partition -4; partitions are"):
         ask(partitioner, Asked({-4}))
     with pytest.raises(TypeError, match="argument"):
         partitioner.partition("t")
