@@ -126,7 +126,6 @@ SAME_NAME = {
     "DefaultPartitioner": _PARTITIONER,
     "LagBasedAssignor": _PLUG_IN,
     "Limits": "public: of the lag in planner.fleet, and of the figures in report.recommend",
-    "Look": "public: cluster.Look, and the answer of the RateSource's Cluster.look",
     "OptionError": _ERROR,
     "Partitioner": _PARTITIONER,
     "RoundRobinPartitioner": _PARTITIONER,

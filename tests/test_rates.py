@@ -19,7 +19,7 @@ from kafka_assignors import (
     WeightError,
     WeightSource,
 )
-from kafka_assignors.lag.reader import ClusterLagSource, Deadline, Look
+from kafka_assignors.lag.reader import ClusterLagSource, Deadline, TopicEnds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,18 +30,18 @@ BRIEF = 0.001
 class Looks:
     """A cluster that returns one reading after the other, and then the last one again and again."""
 
-    def __init__(self, *looks: Look) -> None:
+    def __init__(self, *looks: TopicEnds) -> None:
         self.left = list(looks)
         self.asked: list[tuple[tuple[str, ...], bool]] = []
 
-    def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
+    def look(self, topics: Iterable[str], *, sizes: bool = False) -> TopicEnds:
         self.asked.append((tuple(topics), sizes))
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
 
-def look(at: float, *ends: int | None, **more: Any) -> Look:
+def look(at: float, *ends: int | None, **more: Any) -> TopicEnds:
     known = {("t", number): end for number, end in enumerate(ends) if end is not None}
-    return Look(at, {"t": len(ends)}, known, **more)
+    return TopicEnds(at, {"t": len(ends)}, known, **more)
 
 
 def rates(source: RateSource) -> list[float | None]:

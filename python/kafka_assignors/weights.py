@@ -23,7 +23,7 @@ from kafka_assignors.printable import SENTENCE, printable
 if TYPE_CHECKING:
     from typing import Self
 
-    from kafka_assignors.lag.reader import Look
+    from kafka_assignors.lag.reader import TopicEnds
 
 __all__ = ["Cluster", "RateSource", "WeightFunction", "WeightSource", "Weights", "check_weights", "gathered"]
 
@@ -143,7 +143,7 @@ def _of_topic(topic: str, given: object, count: int) -> list[float | None]:
 class Cluster(Protocol):
     """The cluster of a `RateSource`: `kafka_assignors.lag.ConfluentLagSource` and the other clients' sources."""
 
-    def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
+    def look(self, topics: Iterable[str], *, sizes: bool = False) -> TopicEnds:
         """The end offsets of the topics' partitions and, with `sizes`, the mean size of their records."""
         ...
 
@@ -152,7 +152,7 @@ class Cluster(Protocol):
 class _Known:
     """The rates so far, and the reading of the end offsets after which they were computed."""
 
-    look: Look
+    look: TopicEnds
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
 
 
@@ -230,13 +230,13 @@ class RateSource:
                 known = self._known = self._after(known, look)
             return self._weighed(known, look)
 
-    def _look(self, cluster: Cluster, topics: list[str]) -> Look:
+    def _look(self, cluster: Cluster, topics: list[str]) -> TopicEnds:
         look = cluster.look(topics, sizes=self.unit == "bytes")
         if self.unit == "bytes" and look.sizes is None:
             raise WeightError(f"the sizes of the logs are not to be had: {look.refusal}; use unit='records'")
         return look
 
-    def _after(self, known: _Known, look: Look) -> _Known:
+    def _after(self, known: _Known, look: TopicEnds) -> _Known:
         seconds = look.at - known.look.at
         old = 0.5 ** (seconds / self.half_life)
         rates = {}
@@ -248,7 +248,7 @@ class RateSource:
             rates[partition] = known.rates[partition] * old + rate * (1 - old) if partition in known.rates else rate
         return _Known(look, rates)
 
-    def _weighed(self, known: _Known, look: Look) -> dict[str, list[float | None]]:
+    def _weighed(self, known: _Known, look: TopicEnds) -> dict[str, list[float | None]]:
         sizes = look.sizes if self.unit == "bytes" else None
         found: dict[str, list[float | None]] = {}
         for topic, count in look.counts.items():

@@ -18,7 +18,7 @@ from support.lag import fill
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kafka_assignors.lag.reader import Look
+    from kafka_assignors.lag.reader import TopicEnds
     from support.broker import Kafka
 
 
@@ -44,8 +44,8 @@ class Between:
         self._cluster = cluster
         self._write = write
 
-    def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
-        found: Look = self._cluster.look(topics, sizes=sizes)
+    def look(self, topics: Iterable[str], *, sizes: bool = False) -> TopicEnds:
+        found: TopicEnds = self._cluster.look(topics, sizes=sizes)
         self._write()
         return found
 

@@ -188,7 +188,7 @@ def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: EmbeddedKafka) -> Non
 
 
 def missing(kafka: EmbeddedKafka, **options: Any) -> Look:
-    return read_fleet(at(kafka), settle=0.3, **options)
+    return read_fleet(at(kafka), stable_within=0.3, **options)
 
 
 def test_no_right_to_some_groups(busy: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:

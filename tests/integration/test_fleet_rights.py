@@ -84,7 +84,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 
 
 def test_the_fleet_is_what_the_user_may_see(guarded: GuardedKafka) -> None:
-    look = read_fleet(guarded.alice(), settle=0.3)
+    look = read_fleet(guarded.alice(), stable_within=0.3)
     assert set(look.snapshot.groups) == {"mine", "both"}
     assert set(look.snapshot.topics) == {"t"}
     assert set(look.missing) == {Missing("group", "other", NOT_A_GROUP), Missing("topic", "u", NOT_A_TOPIC)}

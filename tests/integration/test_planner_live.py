@@ -127,7 +127,7 @@ def test_a_group_that_rebalances_is_waited_for() -> None:
     with EmbeddedKafka(topics={"x": 2}) as kafka, RawGroup(kafka.bootstrap_servers, "g", ["c0"]) as raw:
         raw.join({"c0": StickyAssignor().metadata(["x"], MemberState())})
         config = {"bootstrap.servers": kafka.bootstrap_servers}
-        taken = read_snapshot(config, ["g"], settle=0.3)
+        taken = read_snapshot(config, ["g"], stable_within=0.3)
         assert taken.groups["g"].state == "CompletingRebalance"
         arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--group", "g", "--timeout", "8")
         assert "state CompletingRebalance" in run("plan", *arguments, status=2).stderr

@@ -83,7 +83,7 @@ def read_fleet(
     wanted: Callable[[str], bool] | None = None,
     isolation_level: str = "read_uncommitted",
     timeout: float = 30.0,
-    settle: float = 2.0,
+    stable_within: float = 2.0,
     progress: Progress | None = None,
 ) -> Look:
     """Reads all groups of consumers, of both protocols; if some brokers do not answer, the groups of the others.
@@ -94,7 +94,7 @@ def read_fleet(
         wanted: which groups are read, by id; all by default.
         isolation_level: the end of a partition: `"read_committed"` stops at the first open transaction.
         timeout: the seconds that all requests together may take.
-        settle: how many seconds of these to wait for groups to become Stable, and for errors to pass.
+        stable_within: how many seconds of these to wait for groups to become Stable, and for errors to pass.
         progress: called with the progress.
 
     Raises:
@@ -105,7 +105,7 @@ def read_fleet(
     check_reading(isolation_level, timeout)
     setup = {"socket.connection.setup.timeout.ms": max(1_000, min(10_000, int(timeout * 100)))}
     with Questions({**setup, **config}, timeout) as questions:
-        reader = _FleetReader(questions, progress or (lambda *_: None), settle)
+        reader = _FleetReader(questions, progress or (lambda *_: None), stable_within)
         cluster, brokers = brokers_in(questions)
         reader.find_groups(brokers, wanted)
         described = reader.describe()
@@ -131,10 +131,10 @@ def read_fleet(
 
 
 class _FleetReader:
-    def __init__(self, questions: Questions, progress: Progress, settle: float) -> None:
+    def __init__(self, questions: Questions, progress: Progress, stable_within: float) -> None:
         self._questions = questions
         self._progress = progress
-        self._settle = settle
+        self._stable_within = stable_within
         self._reader = GroupReader(questions, False, progress)
         self._of_broker: dict[str, Address] = {}
         self._by_broker_assigned: set[str] = set()
@@ -152,7 +152,7 @@ class _FleetReader:
     def find_groups(self, brokers: Sequence[Address], wanted: Callable[[str], bool] | None) -> None:
         """Finds the groups of consumers, and the broker of each."""
         rest = list(brokers)
-        until = time.monotonic() + self._settle
+        until = time.monotonic() + self._stable_within
         first: KafkaAssignorsError | None = None
         listed = 0
         while rest:
@@ -199,7 +199,7 @@ class _FleetReader:
     def describe(self) -> dict[str, GroupSnapshot]:
         """The groups that can be described, with their members."""
         found: dict[str, GroupSnapshot] = {}
-        until = time.monotonic() + self._settle
+        until = time.monotonic() + self._stable_within
         rest = sorted(self._of_broker)
         while rest:
             passing = self._describe(rest, found)
@@ -284,7 +284,7 @@ class _FleetReader:
         """The commits of the groups whose commits can be read, by group and topic."""
         found: dict[str, dict[str, TopicCommits]] = {}
         total = len(self._of_broker)
-        until = time.monotonic() + self._settle
+        until = time.monotonic() + self._stable_within
         rest = list(groups)
         while rest:
             passing: dict[str, int] = {}

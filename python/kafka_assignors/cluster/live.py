@@ -83,7 +83,7 @@ def read_snapshot(
     clients: bool = False,
     isolation_level: str = "read_uncommitted",
     timeout: float = 30.0,
-    settle: float = 5.0,
+    stable_within: float = 5.0,
     progress: Progress | None = None,
 ) -> Snapshot:
     """Takes a snapshot of groups, and of the topics that they subscribe to, own or have committed.
@@ -97,8 +97,8 @@ def read_snapshot(
             the client ids at the beginning of the ids of dynamic members.
         isolation_level: the end of a partition: `"read_committed"` stops at the first open transaction.
         timeout: the seconds that all requests together may take.
-        settle: how many seconds of these to wait for a group to become Stable. In any other state a broker does not
-            send the subscriptions of its members.
+        stable_within: how many seconds of these to wait for a group to become Stable. In any other state a broker does
+            not send the subscriptions of its members.
         progress: called with the progress.
 
     Raises:
@@ -115,7 +115,7 @@ def read_snapshot(
             wanted = [each.group_id for each in found]
         else:
             wanted = sorted(set(groups))
-        described = reader.groups(wanted, settle)
+        described = reader.groups(wanted, stable_within)
         taken_ms = time.time_ns() // 1_000_000
         names = {topic for group in described.values() for member in group.members for topic in member.topics}
         names |= {topic for group in described.values() for member in group.members for topic in member.owned}
@@ -175,10 +175,10 @@ class GroupReader:
 
     # ---- groups -----------------------------------------------------------------------------------------------------
 
-    def groups(self, wanted: list[str], settle: float) -> dict[str, GroupSnapshot]:
+    def groups(self, wanted: list[str], stable_within: float) -> dict[str, GroupSnapshot]:
         """The groups with their members."""
         found: dict[str, GroupSnapshot] = {}
-        until = time.monotonic() + settle
+        until = time.monotonic() + stable_within
         rest = wanted
         while rest:
             found |= self._questions.patiently(lambda asked=tuple(rest): self._describe(asked))  # type: ignore[misc]

@@ -34,9 +34,9 @@ __all__ = [
     "NEXT_OFFSET",
     "ClusterLagSource",
     "Deadline",
-    "Look",
     "OffsetReader",
     "Partition",
+    "TopicEnds",
     "check_reading",
 ]
 
@@ -86,7 +86,7 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TopicEnds:
     """The ends of topics at one time.
 
     Attributes:
@@ -176,7 +176,7 @@ class ClusterLagSource(ABC):
         except self._errors as error:
             raise LagError(f"the offsets of group {group_id!r} could not be read: {error!r}") from error
 
-    def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
+    def look(self, topics: Iterable[str], *, sizes: bool = False) -> TopicEnds:
         """The end offsets of the topics that exist.
 
         This takes one request for the partitions and, for each 10,000 partitions, one request to each of their leaders.
@@ -191,14 +191,14 @@ class ClusterLagSource(ABC):
         wanted = sorted(set(topics))
         deadline = Deadline(self._timeout)
         if not wanted:
-            return Look(time.monotonic(), {}, {})
+            return TopicEnds(time.monotonic(), {}, {})
         try:
             with self._connect(deadline) as reader:
                 return self._look(reader, wanted, sizes, deadline)
         except self._errors as error:
             raise LagError(f"the end offsets could not be read: {error!r}") from error
 
-    def _look(self, reader: OffsetReader, topics: list[str], sizes: bool, deadline: Deadline) -> Look:
+    def _look(self, reader: OffsetReader, topics: list[str], sizes: bool, deadline: Deadline) -> TopicEnds:
         what = "the end offsets"
         while True:
             try:
@@ -211,25 +211,25 @@ class ClusterLagSource(ABC):
                     raise
             time.sleep(_PAUSE)
         if not sizes:
-            return Look(at, counts, ends)
+            return TopicEnds(at, counts, ends)
         log_bytes = getattr(reader, "log_bytes", None)
         if log_bytes is None:
-            return Look(at, counts, ends, None, "this client does not ask for them (DescribeLogDirs)")
+            return TopicEnds(at, counts, ends, None, "this client does not ask for them (DescribeLogDirs)")
         try:
             logs = log_bytes(counts)
         except self._errors as error:
-            return Look(at, counts, ends, None, repr(error))
+            return TopicEnds(at, counts, ends, None, repr(error))
         if not logs and ends:
             # To a user without this ACL, brokers return an empty answer and no error.
             why = "no broker says the size of any log; asking takes the ACL Describe on the cluster"
-            return Look(at, counts, ends, None, why)
+            return TopicEnds(at, counts, ends, None, why)
         begins = self._in_batches(reader.first_offsets, partitions, deadline, what)
         known = {
             each: logs[each] / (ends[each] - begins[each])
             for each in logs
             if each in ends and each in begins and ends[each] > begins[each]
         }
-        return Look(at, counts, ends, known)
+        return TopicEnds(at, counts, ends, known)
 
     def _read(self, reader: OffsetReader, topics: list[str], group_id: str, deadline: Deadline) -> dict[str, list[int]]:
         reason: Exception | None = None

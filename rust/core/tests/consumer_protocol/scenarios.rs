@@ -409,7 +409,7 @@ fn kip848_20_a_new_membership_repeats_a_commit_again() {
         world.refused_commits = refused;
         let before = world.hosts[0].commit_codes.len();
         let offset = CommitOffset { topic: "t".to_owned(), partition: 0, offset: 1, leader_epoch: -1, metadata: None };
-        world.tell(0, Event::Commit { id: 99, offsets: vec![offset], timeout_ms: 30_000 });
+        world.handle(0, Event::Commit { id: 99, offsets: vec![offset], timeout_ms: 30_000 });
         world.run(30_000);
         assert_eq!(world.refused_commits, 0);
         world.hosts[0].commit_codes[before..].contains(&ErrorCode::ILLEGAL_GENERATION)
