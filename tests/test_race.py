@@ -15,7 +15,7 @@ from race.contenders import FLOORS, OURS, PEERS, Contender, MissingPeerError
 from race.plans import InvalidPlanError, Judge, Quality
 from race.points import POINTS, QUICK, Group, Point, subscription
 from race.run import QUICK as LIMITS
-from race.run import Race
+from race.run import GaveUpError, Race
 from race.worker import _prefixed
 
 from kafka_assignors import Group as PlannedGroup
@@ -263,6 +263,15 @@ def test_a_peer_that_is_missing_is_named(race: Race, monkeypatch: pytest.MonkeyP
     assert entry["reason"].startswith("go is not on PATH: the harness of franz-go needs Go")
     (line,) = [line for line in report.summary({"p": {"franz-go sticky": entry}}) if line[0] == "franz-go sticky"]
     assert line[2] == entry["reason"]
+
+
+def test_a_floor_that_was_not_measured_ends_the_run(race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(*_: object) -> dict[str, Any]:
+        raise GaveUpError("gave up after 9 s")
+
+    monkeypatch.setattr(race, "_measure", measure)
+    with pytest.raises(RuntimeError, match=f"^{FLOORS[0].name} was not measured at {SMALL.name}: gave up after 9 s$"):
+        race.run(SMALL, [])
 
 
 def test_a_peer_that_gives_up_is_named_and_not_tried_where_it_is_no_easier(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,6 +153,10 @@ class Race:
             file = Path(directory) / "point"
             group.write(file)
             entries = {each.name: self._enter(each, point, judge, file) for each in (*FLOORS, *OURS, *peers)}
+        for each in (*FLOORS, *OURS):
+            if entries[each.name]["status"] != "measured":
+                # Every peer's figures are divided by these.
+                raise RuntimeError(f"{each.name} was not measured at {point.name}: {entries[each.name]['reason']}")
         by_strategy = {
             strategy: {"floor": entries[floor.name], "ours": entries[ours.name]}
             for strategy, floor, ours in ((each.strategy, each, mine) for each, mine in zip(FLOORS, OURS, strict=True))
