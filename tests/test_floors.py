@@ -32,7 +32,7 @@ def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
 
     counts = {f"t{number}": 6 for number in range(5)}
     members = [(f"c{number}", assignor.metadata(list(counts), MemberState())) for number in range(3)]
-    floor = codec_floor(*assignor._options(), members, counts, 3)
+    floor = codec_floor(*assignor._options(), members, counts)
     ours = assignor.perform_assignment(members, counts, generation=3)
     assert floor.keys() == ours.keys()
     assert sum(map(len, floor.values())) == sum(map(len, ours.values()))

@@ -69,4 +69,4 @@ def test_a_reader_of_one_line_ends_it_as_it_ends_any_command(tmp_path: Path) -> 
 def test_an_address_is_refused() -> None:
     done = CliRunner().invoke(app, ["pipeline", "--out", "file:///somewhere"])
     assert done.exit_code == 2
-    assert done.stderr.startswith("kafka-assignors: --out is 'file:/somewhere'; give a folder of this machine")
+    assert done.stderr.startswith("kafka-assignors: --out is 'file:///somewhere'; give a folder of this machine")
