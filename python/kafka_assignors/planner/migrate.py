@@ -54,7 +54,7 @@ class EventCost:
 
     Attributes:
         event: the event in words.
-        now: with the group's strategy; None if it is not one of this package, or if nobody leads.
+        now: with the group's strategy; None if it is not one of this package, or if the group has no leader.
         then: with the broker's assignor.
     """
 
