@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 HISTORIES, EVENTS, AT_ONCE = 50, 6, 8
 _TIMEOUT = 60.0
+# The member epoch of a static member that left and may return (KIP-848).
+_AWAY = -2
 
 
 class _Member:
@@ -95,6 +97,8 @@ class _Story:
         self.assignor = "range" if seed % 4 == 3 else "uniform"
         self.topics = [kafka.create_topic(name, self.draw.between(1, 9)) for name in _names_of_one_bin(3)]
         self.members: list[_Member] = []
+        # The ids of all members so far. A static member that left has its id in the group until another takes its place.
+        self.ids: set[str] = set()
         self.epoch = -1
 
     def taken(self) -> Snapshot:
@@ -159,11 +163,11 @@ class _Story:
         }
 
     def start(self, topics: list[str], instance: str | None) -> tuple[_Member, Snapshot]:
-        known = {member.id for member in self.members}
         member = _Member(self.kafka, self.group_id, topics, instance, self.assignor)
         self.members.append(member)
-        taken = self.settled(lambda members: bool(members.keys() - known) and len(members) == len(self.members))
-        (member.id,) = {each.id for each in taken.groups[self.group_id].members} - known
+        taken = self.settled(lambda members: bool(members.keys() - self.ids) and len(members) == len(self.members))
+        (member.id,) = {each.id for each in taken.groups[self.group_id].members} - self.ids
+        self.ids.add(member.id)
         return member, taken
 
     def some_topics(self) -> list[str]:
@@ -210,8 +214,12 @@ class _Story:
         if not static:
             return self.join()
         old = self.draw.one(static)
+        before = self.epoch
         old.close()
         self.members.remove(old)
+        if not self.may_return(old):
+            taken = self.settled(lambda members: old.id not in members and self.now(members) > before)
+            return lambda group: group.leave(old.id), taken
         new, taken = self.start(old.topics, old.instance)
 
         def event(group: ServerSideGroup) -> None:
@@ -219,6 +227,21 @@ class _Story:
             group.join(new.id, new.topics, instance_id=new.instance)
 
         return event, taken
+
+    def may_return(self, old: _Member) -> bool:
+        """Waits until the group knows that a static member left: whether its place is kept for its instance id.
+
+        If its successor joined earlier, the broker would refuse the instance id, which ends the successor. librdkafka
+        sends the request to leave once. If it is lost, the member leaves for good when its session expires.
+        """
+        deadline = time.monotonic() + _TIMEOUT
+        while time.monotonic() < deadline:
+            found = self.taken().groups[self.group_id].members
+            epoch = next((each.epoch for each in found if isinstance(each, ConsumerMember) and each.id == old.id), None)
+            if epoch is None or epoch == _AWAY:
+                return epoch is not None
+            time.sleep(0.1)
+        raise TimeoutError(f"{self.group_id} does not know that {old.id} left")
 
     @staticmethod
     def now(members: dict[str, ConsumerMember]) -> int:
