@@ -97,7 +97,7 @@ class _Story:
         self.assignor = "range" if seed % 4 == 3 else "uniform"
         self.topics = [kafka.create_topic(name, self.draw.between(1, 9)) for name in _names_of_one_bin(3)]
         self.members: list[_Member] = []
-        # The ids of all members so far. A static member that left has its id in the group until another takes its place.
+        # The ids of all members so far. The group keeps that of a static member that left, until its successor joins.
         self.ids: set[str] = set()
         self.epoch = -1
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.needs("broker"), pytest.mark.timeout(180)]
+# One broker for all tests of this module, in one process.
+pytestmark = [pytest.mark.needs("broker"), pytest.mark.xdist_group("guarded"), pytest.mark.timeout(180)]
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _LISTENER = "listener.name.sasl_plaintext"

@@ -17,6 +17,8 @@ from support.secured import PASSWORD, USER, SecuredKafka, unsecured_token
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.xdist_group("secured")
+
 
 class Tokens(KafkaPythonTokens):  # type: ignore[misc]
     def token(self) -> str:

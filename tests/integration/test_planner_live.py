@@ -265,6 +265,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.xdist_group("secured")
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 def test_tls_and_sasl_as_confluent_kafka_has_them(
     secured_kafka: SecuredKafka, tmp_path: Path, listener: str, mechanism: str | None
@@ -279,6 +280,7 @@ def test_tls_and_sasl_as_confluent_kafka_has_them(
         assert "c0" in run("describe", "--group", group, "--config", config).stdout
 
 
+@pytest.mark.xdist_group("secured")
 def test_a_wrong_password_is_said_at_once_and_not_repeated(secured_kafka: SecuredKafka) -> None:
     settings = secured_kafka.settings_of("SASL_PLAINTEXT", "PLAIN") | {"sasl.password": "not-the-password"}
     assert (settings["sasl.username"], PASSWORD) == (USER, "alice-secret")

@@ -112,7 +112,7 @@ def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
 
 @pytest.fixture(scope="session")
 def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    """A real Apache Kafka with TLS and SASL: one for each process that runs tests."""
+    """A real Apache Kafka with TLS and SASL. Its tests are in the group `secured`, so that it starts once."""
     with SecuredKafka(tmp_path_factory.mktemp("secured") / "kafka", versions()[0]) as kafka:
         yield kafka
 
