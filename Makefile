@@ -254,7 +254,7 @@ test-python: $(WORKS) ## only pytest, without what `check` adds: make test-pytho
 
 test-needs: $(MEASURES) $(VENV)/.frameworks ## the tests that need a real broker, a browser, Spark, other projects or a long time
 	@echo "=== test: pytest, with a broker, a browser, Spark and other projects"
-	@$(PYTEST) -n $(WORKERS) $(SPREAD) --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) $(SPREAD) --durations=30 -m "needs and not cluster and not long" $(PYTEST_ARGS)
 
 # Some of them: make matrix MATRIX_ARGS='--only kafka-python-2'. The environments stay in target/matrix.
 MATRIX_ARGS ?=
@@ -386,7 +386,7 @@ release: ## what one machine can show of a release: its Linux wheels and the sdi
 	@$(BIN)/python -P .github/release/try_wheel.py dist
 	@echo "=== release: the test suite on the manylinux wheel"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*-abi3-*.whl
-	@$(PYTEST) -n $(WORKERS) $(SPREAD) -m "not cluster and not floors" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) $(SPREAD) -m "not cluster and not long and not floors" $(PYTEST_ARGS)
 
 figures: $(WORKS) ## the pictures of README, from the plans that they show
 	@PYTHONPATH=examples $(BIN)/python -P -m rebalance_picture docs/figures/rebalance
