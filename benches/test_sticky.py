@@ -42,8 +42,6 @@ def _mark(name: str, quick: set[str] = QUICK) -> object:
 GROWTH = ("500 topics, 2,000 members: one leaves",)
 
 BOUNDARY = ("10,000 members x 2 over 10 topics",)
-# The seconds of the Python boundary for one member: its id and metadata in, its id and assignment out.
-BOUNDARY_SECONDS = 0.5e-6
 
 # Groups with the seconds that one rebalance of them may take.
 PACE: dict[str, tuple[float, Callable[[], tuple[dict[str, int], groups.JoinGroup]]]] = {
@@ -155,7 +153,10 @@ def test_pace(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
 
 @pytest.mark.quick
 def test_boundary(in_turns: InTurns, ratio: Ratio) -> None:
-    """The seconds are absolute: they hold on a machine that is not twice as slow as those of docs/benchmarks.md."""
+    """Each member's id and metadata in, its id and as many bytes out; beside a dictionary that Python makes of them.
+
+    On a slow machine both take longer. A bound in microseconds would fail there, as it did on one.
+    """
     (name,) = BOUNDARY
     topics = dict.fromkeys(groups.names(10), 2_000)
     group = dict.fromkeys(groups.ids(10_000), tuple(topics))
@@ -164,9 +165,12 @@ def test_boundary(in_turns: InTurns, ratio: Ratio) -> None:
     def whole() -> object:
         return _core.perform_assignment(*OPTIONS, members, topics, None)
 
-    seconds, of_all = in_turns((lambda: boundary_floor(members, topics), whole), 50)
+    def copies() -> object:
+        return {member: bytes(memoryview(metadata)) for member, metadata in members}
+
+    seconds, by_python, of_all = in_turns((lambda: boundary_floor(members, topics), copies, whole), 50)
     note = f"{seconds / len(members) * 1e6:.2f} us a member, of {of_all / len(members) * 1e6:.2f} in all"
-    ratio.at_most("boundary", name, seconds, BOUNDARY_SECONDS * len(members), note)
+    ratio.at_most("boundary", name, seconds, by_python, note)
 
 
 @pytest.mark.parametrize("name", BOUNDS.cases("objects"))
