@@ -155,7 +155,7 @@ def test_pace(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
 def test_boundary(in_turns: InTurns, ratio: Ratio) -> None:
     """Each member's id and metadata in, its id and as many bytes out; beside a dictionary that Python makes of them.
 
-    On a slow machine both take longer. A bound in microseconds would fail there, as it did on one.
+    The bound is a ratio, since a bound in microseconds fails on a slow machine.
     """
     (name,) = BOUNDARY
     topics = dict.fromkeys(groups.names(10), 2_000)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HISTORIES, EVENTS, AT_ONCE = 50, 6, 8
 _TIMEOUT = 60.0
 # The member epoch of a static member that left and may return (KIP-848).
-_AWAY = -2
+_LEAVE_STATIC_EPOCH = -2
 
 
 class _Member:
@@ -238,7 +238,7 @@ class _Story:
         while time.monotonic() < deadline:
             found = self.taken().groups[self.group_id].members
             epoch = next((each.epoch for each in found if isinstance(each, ConsumerMember) and each.id == old.id), None)
-            if epoch is None or epoch == _AWAY:
+            if epoch is None or epoch == _LEAVE_STATIC_EPOCH:
                 return epoch is not None
             time.sleep(0.1)
         raise TimeoutError(f"{self.group_id} does not know that {old.id} left")
