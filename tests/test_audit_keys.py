@@ -328,7 +328,7 @@ def script(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "kafka_assignors.cli", *arguments]
     environment = os.environ | ({"PYTHONPATH": path} if path else {})
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=environment, input="a\n"
+        command, capture_output=True, text=True, timeout=240, check=False, env=environment, input="a\n"
     )
 
 
@@ -338,7 +338,7 @@ def test_the_installed_command() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert script("audit-keys", "--unknown").returncode == 2
     command = Path(sys.executable).with_name("kafka-assignors")
-    assert subprocess.run([command, "--version"], capture_output=True, check=True, timeout=60).stdout
+    assert subprocess.run([command, "--version"], capture_output=True, check=True, timeout=240).stdout
 
 
 def test_without_typer_there_is_one_sentence(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ assert sent >= replied
         [sys.executable, "-P", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env=os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "benches")},
     )

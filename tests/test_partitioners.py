@@ -208,7 +208,7 @@ def test_a_registration_from_an_attribute_and_from_other_threads_waits_for_nobod
             register_cluster_type(type("Other", (), {}), "x")
             thread = threading.Thread(target=register_cluster_type, args=(Late, "mine"))
             thread.start()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
             return self.topics
 

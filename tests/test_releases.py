@@ -85,7 +85,7 @@ def test_only_what_make_test_runs_on_is_left_out_of_the_ends(monkeypatch: pytest
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.mark.parametrize("package", CLIENTS)

@@ -193,7 +193,7 @@ def test_bad_options_are_refused_in_a_sentence() -> None:
         [sys.executable, "-P", "-m", "stream_join", "--partitions=3", "--members=3"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env=os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "examples")},
     )

@@ -51,7 +51,7 @@ except RuntimeError as error:
 def test_a_closed_consumer_says_so_and_does_not_crash(call: str, said: str) -> None:
     """The call runs in a process of its own, since a crash would end the process."""
     program = CLOSED.format(kind="Consumer", settings=NOBODY, call=call)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, said), done.stderr
 
 
@@ -59,7 +59,7 @@ def test_a_closed_consumer_says_so_and_does_not_crash(call: str, said: str) -> N
 def test_a_closed_producer_does_not_crash_over_credentials() -> None:
     settings = {name: value for name, value in NOBODY.items() if name != "group.id"}
     program = CLOSED.format(kind="Producer", settings=settings, call="set_sasl_credentials('user', 'password')")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "Handle has been closed"), done.stderr
 
 

@@ -162,7 +162,7 @@ def test_without_idempotence_the_lost_answer_doubles_the_batch(embedded_kafka: E
     embedded_kafka.create_topic("orders", 1)
     embedded_kafka.inject_fault("Produce", close="after")
     with KafkaProducer(bootstrap_servers=embedded_kafka.bootstrap_servers, enable_idempotence=False) as producer:
-        producer.send("orders", b"x").get(timeout=10)
+        producer.send("orders", b"x").get(timeout=60)
     assert embedded_kafka.offsets("orders") == [(0, 2)]
 
 

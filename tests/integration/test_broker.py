@@ -26,12 +26,12 @@ def test_serves_records_and_groups(any_kafka: Kafka) -> None:
     group = unique("readers")
     with KafkaProducer(bootstrap_servers=any_kafka.bootstrap_servers) as producer:
         for partition in range(3):
-            producer.send(topic, b"%d" % partition, partition=partition).get(timeout=10)
+            producer.send(topic, b"%d" % partition, partition=partition).get(timeout=60)
     with KafkaConsumer(
         topic, bootstrap_servers=any_kafka.bootstrap_servers, group_id=group, auto_offset_reset="earliest"
     ) as consumer:
         read: set[tuple[int, bytes]] = set()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(read) < 3 and time.monotonic() < deadline:
             for records in consumer.poll(timeout_ms=5000).values():
                 read |= {(record.partition, record.value) for record in records}
@@ -52,7 +52,7 @@ def test_topics_are_created_grown_and_deleted(any_kafka: Kafka) -> None:
     config = any_kafka.topic_config(topic)
     assert (config["retention.ms"], config["max.message.bytes"]) == ("1000", "2000")
     any_kafka.delete_topic(topic)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while topic in any_kafka.describe_topics():
         assert time.monotonic() < deadline, "the topic is still there"
 
@@ -75,7 +75,7 @@ def test_data_settings_and_address_survive_a_restart_and_a_kill(start_kafka: Cal
     assert kafka.topic_config(OFFSETS_TOPIC)["max.message.bytes"] == str(DEFAULT_RECORD_LIMIT)
     kafka.set_record_limit(5_000_000)
     with KafkaProducer(bootstrap_servers=address) as producer:
-        producer.send(topic, b"kept", partition=0).get(timeout=10)
+        producer.send(topic, b"kept", partition=0).get(timeout=60)
 
     kafka.restart()
     assert kafka.bootstrap_servers == address

@@ -87,7 +87,7 @@ def stored(kafka: Kafka, topic: str, partitions: int, **config: Any) -> list[con
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
         found: list[confluent_kafka.Message] = []
         ended: set[int | None] = set()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(ended) < partitions:
             assert time.monotonic() < deadline, f"{topic} was not read to its end: {ended}"
             for message in consumer.consume(1_000, 0.2):

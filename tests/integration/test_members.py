@@ -38,7 +38,7 @@ def test_members_join_read_commit_and_leave(
     partitions = {(topic, partition) for partition in range(4)}
     with KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers) as producer:
         for partition in range(4):
-            producer.send(topic, b"x", partition=partition).get(timeout=10)
+            producer.send(topic, b"x", partition=partition).get(timeout=60)
     one = start_member(kind, "one", kafka_broker, group)
     two = start_member(kind, "two", kafka_broker, group)
     one.subscribe(topic)

@@ -88,7 +88,7 @@ def test_bad_input(spark: SparkSession) -> None:
 
 def test_without_a_session_there_is_one_sentence() -> None:
     script = "from kafka_assignors.spark import partition_for; partition_for('key', 12)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False)
     assert done.stderr.splitlines()[-1].startswith(
         "kafka_assignors.errors.StateError: there is no Spark session yet; make"
     )

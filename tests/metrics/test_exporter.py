@@ -220,7 +220,7 @@ def served() -> Iterator[tuple[Scripted, Endpoint]]:
         thread.start()
         yield scripted, endpoint
         endpoint.shutdown()
-        thread.join(10)
+        thread.join(60)
 
 
 def ask(endpoint: Endpoint, path: str, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
@@ -264,7 +264,7 @@ def test_many_scrapes_at_once_get_whole_pages_while_looks_go_on(served: tuple[Sc
     for _ in range(5):
         scripted.look()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(bodies) == 40
     for body in set(bodies):
         assert samples(Page(body, b""))["group_members", "stuck"] == 2
@@ -276,7 +276,7 @@ def test_looks_at_once_are_made_one_after_the_other() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert samples(scripted.exporter.page)["looks_total",] == 8
 
 

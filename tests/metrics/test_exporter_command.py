@@ -35,7 +35,7 @@ def running(*arguments: str) -> Iterator[str]:
             yield found[1]
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=120)
     assert process.returncode == 0
 
 

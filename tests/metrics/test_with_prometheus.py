@@ -51,7 +51,7 @@ def exporting(kafka: EmbeddedKafka) -> Iterator[str]:
             assert process.poll() is None
         finally:
             process.send_signal(signal.SIGTERM)
-            rest = process.communicate(timeout=30)[1]
+            rest = process.communicate(timeout=120)[1]
     assert (process.returncode, rest) == (0, "")
 
 

@@ -67,7 +67,9 @@ def test_without_java_there_is_one_sentence(tmp_path: Path) -> None:
         said = run(script, **environment)
         assert said.startswith("kafka_assignors.errors.MissingDependencyError: Spark needs Java 17 or newer: install")
     command = [sys.executable, "-m", "kafka_assignors.spark", "replay", "--events", "e", "--topics", "t", "--out", "o"]
-    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("kafka-assignors: Spark needs Java 17 or newer")
 

@@ -36,9 +36,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 DEFAULT_RECORD_LIMIT = 1_048_588
 
 _READY = re.compile(r"Kafka Server started")
-_START_TIMEOUT = 45.0
-_STOP_TIMEOUT = 20.0
-_ADMIN_TIMEOUT = 15.0
+_START_TIMEOUT = 120.0
+_STOP_TIMEOUT = 60.0
+_ADMIN_TIMEOUT = 60.0
 _CLUSTER_ID = "kAssignorsTestCluster0"
 _CONTROLLER = "CONTROLLER"
 _LOG_TIMES = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")

@@ -26,7 +26,7 @@ JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 _FLEXIBLE = {JOIN_GROUP: 6, HEARTBEAT: 4, LEAVE_GROUP: 4, SYNC_GROUP: 4}
 NOT_COORDINATOR, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 16, 25, 27
 LAST_GENERATION = 1_000
-TIMEOUT = 30.0
+TIMEOUT = 120.0
 
 Joined = list[tuple[str, str | None, bytes]]
 """The members in the leader's answer to JoinGroup: id, instance id and metadata."""

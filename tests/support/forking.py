@@ -16,7 +16,7 @@ from kafka_assignors.clients.confluent import Consumer
 from kafka_assignors.errors import StateError
 
 SESSION_MS = 6000
-PATIENCE = 40.0
+PATIENCE = 120.0
 
 
 def settings(bootstrap_servers: str, group: str) -> dict[str, Any]:

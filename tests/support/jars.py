@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 JAVA_SOURCES = ROOT / "tests" / "java"
 
-_FETCH_TIMEOUT = 300
-_TOOL_TIMEOUT = 60
+_FETCH_TIMEOUT = 900
+_TOOL_TIMEOUT = 600
 
 
 OLDEST_CONSUMER_PROTOCOL = "4.0.2"

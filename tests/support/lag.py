@@ -29,7 +29,7 @@ def fill(kafka: Kafka, topic: str, counts: Sequence[int]) -> None:
             for _ in range(count)
         ]
         for each in sent:
-            each.get(timeout=10)
+            each.get(timeout=60)
 
 
 def commit(kafka: Kafka, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -79,7 +79,7 @@ def compact(kafka: Kafka) -> tuple[str, int, int]:
         end = 0
         while True:
             # The broker closes a segment when a record arrives late enough after the segment's first one.
-            end = producer.send(topic, b"x", key=b"one", partition=0).get(timeout=10).offset + 1
+            end = producer.send(topic, b"x", key=b"one", partition=0).get(timeout=60).offset + 1
             if end < 10:
                 continue
             left = len(read(kafka, topic, end))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.net import ConnectionEvent
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Driver:

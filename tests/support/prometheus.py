@@ -39,7 +39,7 @@ def promtool(*arguments: str | Path) -> str:
     """The output of promtool, which must succeed."""
     if executable() is None:
         pytest.fail(MISSING)
-    done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -90,7 +90,7 @@ class Prometheus:
         """
         address = f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(address, timeout=10) as answer:
+            with urllib.request.urlopen(address, timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path} {parameters}: {error.read().decode()}") from error
