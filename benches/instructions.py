@@ -15,7 +15,7 @@ from pathlib import Path
 
 from race.points import Point
 
-__all__ = ["CASES", "GROWTH", "Case", "Count", "build", "count"]
+__all__ = ["CASES", "COUNTED", "GROWTH", "Case", "Count", "History", "build", "count"]
 
 ROOT = Path(__file__).parent.parent
 # callgrind counts this function of the program, and the functions that it calls.
@@ -33,10 +33,33 @@ class Case:
     def name(self) -> str:
         return f"{self.strategy}, {self.point.name}"
 
+    def arguments(self, directory: Path) -> list[str]:
+        """The program's arguments. The group is a file in the directory."""
+        self.point.group().write(directory / "group")
+        return [self.strategy, str(directory / "group")]
+
+
+@dataclass(frozen=True)
+class History:
+    """A group of one topic, replayed with the sticky strategy: all members join, then one leaves or comes back."""
+
+    rebalances: int
+    partitions: int
+    members: int
+
+    @property
+    def name(self) -> str:
+        return f"replay, {self.rebalances} rebalances, {self.partitions} partitions, {self.members} members"
+
+    def arguments(self, directory: Path) -> list[str]:
+        """The program's arguments."""
+        del directory
+        return ["replay", str(self.rebalances), str(self.partitions), str(self.members)]
+
 
 @dataclass(frozen=True)
 class Count:
-    """The counts of one rebalance."""
+    """The counts of one rebalance, or of one replay."""
 
     instructions: float
     allocations: float
@@ -61,6 +84,7 @@ CASES = [
     Case("range", Point(200, 100, 100, "equal", "fresh")),
     Case("roundrobin", Point(200, 100, 100, "random", "fresh")),
 ]
+COUNTED: list[Case | History] = [*CASES, History(20, 100, 8), History(20, 1000, 50)]
 # Each case has twice as many partitions as the one before it.
 GROWTH = {
     "equal: one joins": [Case("sticky", Point(200, each, 100, "equal", "one joins")) for each in (100, 200)],
@@ -81,16 +105,15 @@ def build(*, slowed: bool = False) -> Path:
 
 
 @cache
-def count(program: Path, case: Case) -> Count:
-    """The instructions of one rebalance of the case, by callgrind, and the allocations, which the program counts."""
+def count(program: Path, case: Case | History) -> Count:
+    """The instructions of one rebalance or replay, by callgrind, and the allocations, which the program counts."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise RuntimeError("valgrind is not on PATH: it counts the instructions (Debian: apt-get install valgrind)")
     with tempfile.TemporaryDirectory(prefix="gate-") as directory:
-        group, collected = Path(directory) / "group", Path(directory) / "callgrind"
-        case.point.group().write(group)
+        collected = Path(directory) / "callgrind"
         options = ["--quiet", "--tool=callgrind", f"--toggle-collect={_COUNTED}", f"--callgrind-out-file={collected}"]
-        output = subprocess.check_output([valgrind, *options, program, case.strategy, group], text=True)
+        output = subprocess.check_output([valgrind, *options, program, *case.arguments(Path(directory))], text=True)
         totals = re.search(r"^totals: (\d+)$", collected.read_text(), re.MULTILINE)
     counts = json.loads(output)
     if totals is None or int(totals[1]) == 0:

@@ -1,16 +1,16 @@
-"""Counts of a rebalance in the core: instructions, allocations, and the growth of both with the partitions."""
+"""Counts of a rebalance and of a replay in the core: instructions, allocations, their growth with partitions."""
 
 import shutil
 from pathlib import Path
 
 import pytest
-from instructions import CASES, GROWTH, Case, build, count
+from instructions import COUNTED, GROWTH, Case, build, count
 from pytest_benchmark.fixture import BenchmarkFixture
 from ratios import BOUNDS, Ratio, rounds_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.counts, pytest.mark.timeout(900)]
 
-NAMES = {case.name: case for case in CASES}
+NAMES = {case.name: case for case in COUNTED}
 
 BOUNDS.check("instructions", NAMES)
 BOUNDS.check("allocations", NAMES)

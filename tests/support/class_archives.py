@@ -18,7 +18,7 @@ from support.trace import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_TIMEOUT = 600
+_TIMEOUT = 1_800
 
 # A shuffle, Python workers, and a table written and read: most classes of the pipeline's jobs.
 _JOB = """

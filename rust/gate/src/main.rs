@@ -1,7 +1,10 @@
-//! A rebalance for the gate to count, three times over: `gate STRATEGY FILE`.
+//! A rebalance or a replay for the gate to count, three times over: `gate STRATEGY FILE`, or
+//! `gate replay REBALANCES PARTITIONS MEMBERS`.
 //!
-//! The file is a group as `benches/race/points.py` writes it. Callgrind collects the instructions of [`counted`]; this program
-//! counts its allocations and prints them as JSON.
+//! The file is a group as `benches/race/points.py` writes it. Callgrind collects the instructions of [`counted`] and
+//! [`counted_replay`]; this program counts their allocations and prints them as JSON.
+
+mod replayed;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -9,6 +12,7 @@ use std::process::ExitCode;
 use kafka_assignors_core::planning::group::{TopicSpec, Topics};
 use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment};
 use kafka_assignors_core::planning::objective::Objective;
+use kafka_assignors_core::planning::replay::{History, RebalanceOutcome, replay};
 use kafka_assignors_core::planning::strategy::Strategy;
 
 /// The slowdown of `make gate-proof` is due in every third call, so with three calls it happens once.
@@ -42,14 +46,51 @@ impl<'a> File<'a> {
     }
 }
 
-/// The only part of this program that the gate counts.
+/// The only part of this program that the gate counts, where it counts a rebalance.
 #[inline(never)]
 fn counted(members: &[JoinedMember<'_>], topics: Topics, strategy: Strategy) -> Performed {
     perform_assignment(members, topics, strategy, None).expect("topics whose names the protocol allows")
 }
 
+/// The only part of this program that the gate counts, where it counts a replay.
+#[inline(never)]
+fn counted_replay(history: History<'_>) -> u64 {
+    let mut moved = 0;
+    let sticky = [Strategy::Sticky(Objective::default())];
+    let row = |row: RebalanceOutcome| moved += row.figures.map_or(0, |figures| figures.moved);
+    replay(history, &sticky, || 0, row).expect("a history that can be replayed");
+    moved
+}
+
+fn count_replays(numbers: &[String]) -> ExitCode {
+    let numbers: Option<Vec<u32>> = numbers.iter().map(|number| number.parse().ok()).collect();
+    let Some(&[rebalances, partitions, members]) = numbers.as_deref() else {
+        eprintln!("usage: gate replay REBALANCES PARTITIONS MEMBERS");
+        return ExitCode::from(2);
+    };
+    let names = replayed::names(members);
+    let mut copies = vec![replayed::history(&names, rebalances, partitions); CALLS];
+    report(|| {
+        while let Some(history) = copies.pop() {
+            black_box(counted_replay(history));
+        }
+    });
+    ExitCode::SUCCESS
+}
+
+/// Prints the allocations of all calls.
+fn report(calls: impl FnOnce()) {
+    let allocated = allocation_counter::measure(calls);
+    println!(r#"{{"calls": {CALLS}, "allocations": {}}}"#, allocated.count_total);
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let [name, numbers @ ..] = arguments.as_slice()
+        && name == "replay"
+    {
+        return count_replays(numbers);
+    }
     let [name, path] = arguments.as_slice() else {
         eprintln!("usage: gate STRATEGY FILE");
         return ExitCode::from(2);
@@ -81,11 +122,10 @@ fn main() -> ExitCode {
     });
     let topics = Topics::new(specs.collect()).expect("topics with different names");
     let mut copies = vec![topics; CALLS];
-    let allocated = allocation_counter::measure(|| {
+    report(|| {
         while let Some(topics) = copies.pop() {
             drop(black_box(counted(&members, topics, strategy)));
         }
     });
-    println!(r#"{{"calls": {CALLS}, "allocations": {}}}"#, allocated.count_total);
     ExitCode::SUCCESS
 }

@@ -25,12 +25,12 @@ impl Plan {
     /// How many partitions each member has.
     #[must_use]
     pub fn loads(&self, members: usize) -> Vec<u32> {
-        let mut loads = vec![0; members];
+        // The last place counts the partitions without an owner, so no branch depends on an owner.
+        let mut loads = vec![0; members + 1];
         for &owner in &self.owner {
-            if owner != NONE {
-                loads[owner as usize] += 1;
-            }
+            loads[(owner as usize).min(members)] += 1;
         }
+        loads.truncate(members);
         loads
     }
 }

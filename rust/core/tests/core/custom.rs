@@ -121,7 +121,7 @@ fn a_leader_reads_claims_of_an_own_assignors_members() {
     let other = subscription(b"?");
     let joined = |id, metadata| JoinedMember { id, instance_id: None, metadata };
     let members = [joined("a", other.as_slice()), joined("b", metadata.as_slice())];
-    let topics = GroupDef::new(&[("t", 2)], Vec::new()).build().into_topics();
+    let topics = GroupDef::new(&[("t", 2)], Vec::new()).build().topics().clone();
     let performed = perform_assignment(&members, topics, EAGER, Some(6)).expect("assignments");
     assert_eq!(performed.outcome.ownership.owner, [NONE, 1]);
     assert_eq!(performed.outcome.plan.owner, [0, 1]);

@@ -137,7 +137,7 @@ impl<'a> Histories<'a> {
                 member_id,
                 instance_id: item.optional_text(instances, "instance_id")?.unwrap_or_default(),
                 ts: item.number(ts, "ts")?,
-                generation: item.number(generations, "generation").ok(),
+                generation: item.optional_number(generations),
                 topics: &topics[bounds],
             });
         }

@@ -140,13 +140,15 @@ impl<'a> Item<'a> {
         format!("{}[{}].{field} {what}", self.rows.name, self.index)
     }
 
+    fn optional_number<T: ArrowPrimitiveType>(self, array: &PrimitiveArray<T>) -> Option<T::Native> {
+        // The fields of a null struct are undefined: the struct's own null must be checked too.
+        let is_null = array.is_null(self.at) || self.rows.items.is_null(self.at);
+        (!is_null).then(|| array.value(self.at))
+    }
+
     /// A field that must not be null.
     fn number<T: ArrowPrimitiveType>(self, array: &PrimitiveArray<T>, field: &str) -> Result<T::Native, String> {
-        // The fields of a null struct are undefined: the struct's own null must be checked too.
-        if array.is_null(self.at) || self.rows.items.is_null(self.at) {
-            return Err(self.problem(field, "is null"));
-        }
-        Ok(array.value(self.at))
+        self.optional_number(array).ok_or_else(|| self.problem(field, "is null"))
     }
 
     fn optional_text<'b>(self, texts: &'b StringArray, field: &str) -> Result<Option<&'b str>, String> {

@@ -243,12 +243,6 @@ impl Group {
         &self.topics
     }
 
-    /// The topics, without the members.
-    #[must_use]
-    pub fn into_topics(self) -> Topics {
-        self.topics
-    }
-
     /// The number of members.
     #[must_use]
     pub fn members(&self) -> usize {

@@ -27,6 +27,12 @@ impl Csr {
         Self { starts, items: Vec::with_capacity(items) }
     }
 
+    /// Removes all rows, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.starts.truncate(1);
+        self.items.clear();
+    }
+
     /// Appends one row.
     ///
     /// # Panics
@@ -125,6 +131,12 @@ pub struct Names {
 }
 
 impl Names {
+    /// Removes all names, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
     /// Appends a name; its id is the number of names before it.
     pub fn push(&mut self, name: &str) {
         self.bytes.push_str(name);

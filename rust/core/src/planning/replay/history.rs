@@ -1,8 +1,10 @@
 //! The history of a group, put in order.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::planning::group::{Group, GroupError, NONE, TopicSpec, Topics};
+use hashbrown::HashMap;
+
+use crate::planning::group::{Group, GroupBuilder, GroupError, NONE, TopicSpec, Topics};
 use crate::planning::plan::Plan;
 
 use super::{MOST_PARTITIONS, RebalanceCause, ReplayError, observed_plan};
@@ -265,7 +267,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Sets the present lags of the topics, if the history has any.
-    pub(super) fn fill_lags(&mut self, topics: &mut Topics) {
+    pub(super) fn fill_lags(&mut self, builder: &mut GroupBuilder) {
         while let Some(change) = self.history.lags.get(self.next_lag).filter(|change| change.ts <= self.now) {
             let key = (self.topic_ids[change.topic], change.partition);
             self.lags.insert(key, u64::try_from(change.lag).unwrap_or(0));
@@ -274,14 +276,14 @@ impl<'a> Timeline<'a> {
         if self.lags.is_empty() {
             return;
         }
-        let mut lags = vec![0; topics.partitions()];
+        let mut lags = vec![0; builder.topics().partitions()];
         for (&(topic, number), &lag) in &self.lags {
-            let range = topics.range(topic);
+            let range = builder.topics().range(topic);
             if let Some(flat) = u32::try_from(number).ok().filter(|&number| (number as usize) < range.len()) {
                 lags[(range.start + flat) as usize] = lag;
             }
         }
-        topics.set_lags(lags);
+        builder.set_lags(lags);
     }
 
     /// The number of identities so far.

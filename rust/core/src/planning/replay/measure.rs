@@ -61,7 +61,8 @@ pub(super) struct Moves {
 pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &Moves) -> Figures {
     let loads = plan.loads(group.members());
     let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
-    let lags = lag_by_member(group, plan);
+    // Without known lags every sum is 0.
+    let lags = if group.topics().lags().is_empty() { Vec::new() } else { lag_by_member(group, plan) };
     let max_lag = lags.iter().copied().max().unwrap_or(0);
     let mean_lag = lags.iter().sum::<u128>() as f64 / group.members().max(1) as f64;
     let wanted = (0u32..).zip(subscribed).filter(|(_, wanted)| **wanted).map(|(topic, _)| topic);

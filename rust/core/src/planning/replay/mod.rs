@@ -170,29 +170,28 @@ pub fn replay_planned(
     mut row: impl FnMut(RebalanceOutcome, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReplayError> {
     let mut timeline = Timeline::new(history)?;
-    let mut topics = timeline.topics()?;
+    let mut moment = Moment::new(timeline.topics()?);
     let sources =
         (0..strategies.len()).map(PlanSource::Strategy).chain(timeline.has_observed().then_some(PlanSource::Observed));
-    let mut tracks: Vec<Track> =
-        sources.map(|source| Track { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
+    let mut tracks: Vec<Track> = sources
+        .map(|source| Track { source, owners: Owners::new(moment.group.topics().partitions()), generation: 0 })
+        .collect();
     let mut state = ReplayState { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
-    // By identity, whether it was in the group at the rebalance before.
-    let mut present: Vec<bool> = Vec::new();
     while let Some(step) = timeline.next_step() {
         if step.counts_changed {
             let changed = timeline.topics()?;
             for track in &mut tracks {
-                track.owners.carry_over(&topics, &changed);
+                track.owners.carry_over(moment.group.topics(), &changed);
             }
-            topics = changed;
+            moment.group = GroupBuilder::new(changed).finish();
         }
         if timeline.members().len() == 0 {
-            present.clear();
+            moment.local.clear();
         }
         if timeline.members().len() == 0 || !step.rebalances {
             continue;
         }
-        let moment = Moment::new(topics, &mut timeline, &mut present);
+        moment = moment.next(&mut timeline);
         state.best.clear();
         for track in &mut tracks {
             if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut state)
@@ -201,7 +200,6 @@ pub fn replay_planned(
                 return Ok(());
             }
         }
-        topics = moment.group.into_topics();
     }
     Ok(())
 }
@@ -256,34 +254,53 @@ struct Moment {
     identities: Vec<u32>,
     /// By identity, the member of the group; [`NONE`] for an absent one.
     local: Vec<u32>,
-    /// By member of the group, whether it was in the group at the last rebalance.
+    /// `local` at the rebalance before.
+    local_before: Vec<u32>,
+    /// By member of the group, whether it was in the group at the rebalance before.
     stayed: Vec<bool>,
     /// By topic, whether it has subscribers.
     subscribed: Vec<bool>,
 }
 
 impl Moment {
-    /// `present` is by identity: before the call, whether it was in the group at the last rebalance; after the call, whether it
-    /// is now.
-    fn new(mut topics: Topics, timeline: &mut Timeline<'_>, present: &mut Vec<bool>) -> Self {
-        timeline.fill_lags(&mut topics);
-        let mut builder = GroupBuilder::new(topics);
-        let mut local = vec![NONE; timeline.identities()];
-        let mut identities = Vec::new();
+    /// A group without members.
+    fn new(topics: Topics) -> Self {
+        Self {
+            group: GroupBuilder::new(topics).finish(),
+            identities: Vec::new(),
+            local: Vec::new(),
+            local_before: Vec::new(),
+            stayed: Vec::new(),
+            subscribed: Vec::new(),
+        }
+    }
+
+    /// The group at the next rebalance, in the memory of this one. O(identities + topics + subscriptions), and what a new count or
+    /// lag takes.
+    fn next(self, timeline: &mut Timeline<'_>) -> Self {
+        let Self { group, mut identities, local: local_before, local_before: mut local, mut stayed, mut subscribed } =
+            self;
+        let mut builder = GroupBuilder::reuse(group);
+        timeline.fill_lags(&mut builder);
+        local.clear();
+        local.resize(timeline.identities(), NONE);
+        identities.clear();
         for member in timeline.members() {
             let subscription = builder.subscription(&member.topics);
             local[member.identity as usize] = identities.len() as u32;
             identities.push(member.identity);
             builder.member(member.id, subscription).instance_id(member.instance_id).finish();
         }
-        let stayed = identities.iter().map(|&each| present.get(each as usize).is_some_and(|there| *there)).collect();
-        *present = local.iter().map(|&member| member != NONE).collect();
+        stayed.clear();
+        let was_there = |&each: &u32| local_before.get(each as usize).is_some_and(|&member| member != NONE);
+        stayed.extend(identities.iter().map(was_there));
         let group = builder.finish();
-        let mut subscribed = vec![false; group.topics().len()];
+        subscribed.clear();
+        subscribed.resize(group.topics().len(), false);
         for &topic in group.subscriptions().items() {
             subscribed[topic as usize] = true;
         }
-        Self { group, identities, local, stayed, subscribed }
+        Self { group, identities, local, local_before, stayed, subscribed }
     }
 }
 
@@ -364,10 +381,9 @@ impl Track {
             }
         };
         self.advance(rounds, &mut error);
-        let moved = self.owners.moved(moment, &plan);
+        let (moved, changes) = self.owners.take(moment, &plan);
         let ownerless_ms = match self.source {
             PlanSource::Strategy(index) => {
-                let changes = self.owners.changes(moment, &plan);
                 Some(state.intervals.ownerless(handover(state.strategies[index]), &changes).round() as u64)
             }
             PlanSource::Observed => None,
@@ -375,7 +391,6 @@ impl Track {
         let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
         let figures = measure::figures(group, &moment.subscribed, &plan, &moves);
         let figures = Figures { loads, ..figures };
-        self.owners.take(moment, &plan);
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }
 

@@ -1,7 +1,7 @@
 //! The owners between two rebalances, by identity over time.
 
 use super::Moment;
-use crate::planning::group::{NONE, Topics};
+use crate::planning::group::{Group, NONE, Topics};
 use crate::planning::ownerless::Changes;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
@@ -32,25 +32,19 @@ impl Owners {
     pub(super) fn ownership(&self, moment: &Moment, held: bool) -> Ownership {
         let group = &moment.group;
         let local = |&identity: &u32| if identity == NONE { NONE } else { moment.local[identity as usize] };
-        let all: Vec<u32> = self.owner.iter().map(local).collect();
-        let mut owner = all.clone();
-        for topic in 0..group.topics().len() as u32 {
-            // The partitions of one member are mostly neighbours, so the check of the last owner mostly holds for the next
-            // partition too.
-            let mut last = (NONE, true);
+        let mut owner: Vec<u32> = self.owner.iter().map(local).collect();
+        let held = if held { owner.clone() } else { Vec::new() };
+        let one_subscription = group.subscriptions().len() == 1;
+        for (topic, &subscribed) in (0u32..).zip(&moment.subscribed) {
             let range = group.topics().range(topic);
-            for slot in &mut owner[range.start as usize..range.end as usize] {
-                if *slot != NONE {
-                    if last.0 != *slot {
-                        last = (*slot, group.subscribes(*slot, topic));
-                    }
-                    if !last.1 {
-                        *slot = NONE;
-                    }
-                }
+            let owners = &mut owner[range.start as usize..range.end as usize];
+            if !subscribed {
+                owners.fill(NONE);
+            } else if !one_subscription {
+                keep_subscribers(group, topic, owners);
             }
         }
-        Ownership { owner, held: if held { all } else { Vec::new() } }
+        Ownership { owner, held }
     }
 
     /// The partitions with an owner, present or not, that the plan gives to another member or to none.
@@ -61,34 +55,56 @@ impl Owners {
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
     }
 
-    /// The changes by the plan, for members and partitions.
-    pub(super) fn changes(&self, moment: &Moment, plan: &Plan) -> Changes {
+    /// The members of the plan become the owners. Returns [`Owners::moved`] of the plan, and its changes, for members and
+    /// partitions.
+    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) -> (u64, Changes) {
         let stays = |member: u32| member != NONE && moment.stayed[member as usize];
         let mut losing = vec![false; moment.identities.len()];
-        let mut found = Changes::default();
-        for (&before, &after) in self.owner.iter().zip(&plan.owner).filter(|(_, after)| **after != NONE) {
+        let (mut moved, mut changes) = (0, Changes::default());
+        for (slot, &after) in self.owner.iter_mut().zip(&plan.owner) {
+            let before = *slot;
+            if after == NONE {
+                moved += u64::from(before != NONE);
+                *slot = NONE;
+                continue;
+            }
+            let identity = moment.identities[after as usize];
+            if before == identity {
+                // Most partitions. A member that left and is back joins anew, although the partition does not move.
+                changes.held += u64::from(moment.stayed[after as usize]);
+                changes.taken_by_joining += u64::from(!moment.stayed[after as usize]);
+                continue;
+            }
+            *slot = identity;
+            moved += u64::from(before != NONE);
             let source = if before == NONE { NONE } else { moment.local[before as usize] };
             if stays(source) {
-                found.held += 1;
-                if source != after {
-                    found.given_up += 1;
-                    losing[source as usize] = true;
-                }
+                changes.held += 1;
+                changes.given_up += 1;
+                losing[source as usize] = true;
             } else if stays(after) {
-                found.taken += 1;
+                changes.taken += 1;
             } else {
-                found.taken_by_joining += 1;
+                changes.taken_by_joining += 1;
             }
         }
         let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count() as u32;
         let staying = count(&moment.stayed);
-        Changes { staying, losing: count(&losing), joining: moment.stayed.len() as u32 - staying, ..found }
+        let joining = moment.stayed.len() as u32 - staying;
+        (moved, Changes { staying, losing: count(&losing), joining, ..changes })
     }
+}
 
-    /// The members of the plan become the owners.
-    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) {
-        for (slot, &owner) in self.owner.iter_mut().zip(&plan.owner) {
-            *slot = if owner == NONE { NONE } else { moment.identities[owner as usize] };
+/// Removes the owners that do not subscribe to the topic.
+fn keep_subscribers(group: &Group, topic: u32, owners: &mut [u32]) {
+    // The partitions of one member are mostly neighbours, so the check of the last owner mostly holds for the next partition too.
+    let mut last = (NONE, true);
+    for slot in owners.iter_mut().filter(|owner| **owner != NONE) {
+        if last.0 != *slot {
+            last = (*slot, group.subscribes(*slot, topic));
+        }
+        if !last.1 {
+            *slot = NONE;
         }
     }
 }

@@ -90,29 +90,33 @@ pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
 
 /// Takes from each member the partitions beyond those that it keeps.
 fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
-    let losing = |member: u32| member != NONE && held[member as usize] > keeps[member as usize];
-    let mut starts = vec![0usize; held.len() + 1];
-    for member in 0..held.len() {
-        starts[member + 1] = starts[member] + if losing(member as u32) { held[member] as usize } else { 0 };
+    // By member, the place of its next key; NONE for a member that loses nothing, and, in the last place, for no member.
+    let mut next = vec![NONE; held.len() + 1];
+    let mut losing = 0;
+    for (member, (&held, _)) in held.iter().zip(keeps).enumerate().filter(|(_, (held, keeps))| held > keeps) {
+        next[member] = losing;
+        losing += held;
     }
-    if starts[held.len()] == 0 {
+    if losing == 0 {
         return;
     }
-    let mut keys = vec![0u64; starts[held.len()]];
-    let mut next = starts.clone();
+    let mut keys = vec![0u64; losing as usize];
     for topic in 0..group.topics().len() as u32 {
         let range = group.topics().range(topic);
-        for partition in range.clone() {
-            let owner = plan.owner[partition as usize];
-            if losing(owner) {
-                keys[next[owner as usize]] = key(partition, range.start);
-                next[owner as usize] += 1;
+        let owners = &plan.owner[range.start as usize..range.end as usize];
+        for (partition, &owner) in range.clone().zip(owners) {
+            let next = &mut next[(owner as usize).min(held.len())];
+            if let Some(slot) = keys.get_mut(*next as usize) {
+                *slot = key(partition, range.start);
+                *next += 1;
             }
         }
     }
-    for member in (0..held.len() as u32).filter(|&member| losing(member)) {
-        let keys = &mut keys[starts[member as usize]..starts[member as usize + 1]];
-        cut(&mut plan.owner, keys, keeps[member as usize] as usize);
+    let mut rest = keys.as_mut_slice();
+    for (&held, &keeps) in held.iter().zip(keeps).filter(|(held, keeps)| held > keeps) {
+        let (keys, others) = rest.split_at_mut(held as usize);
+        cut(&mut plan.owner, keys, keeps as usize);
+        rest = others;
     }
 }
 
@@ -121,28 +125,34 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
 /// Path compression skips members that want no more partitions and members that the topic passes over. Without path compression,
 /// many such members would make dealing quadratic.
 struct Ring {
-    member: Vec<u32>,
-    wants: Vec<u32>,
+    places: Vec<Place>,
+    /// The members that want partitions.
     left: usize,
     pointer: usize,
     /// By member, its place in the ring; [`NONE`] for a member that is not in it.
-    place: Vec<u32>,
-    /// By place, a later place or the same: no member from the place up to, but not including, that one wants a partition.
-    alive: Vec<u32>,
-    /// By place, a topic and a later place: the topic passes over all members from the place up to, but not including, that one.
-    passed: Vec<(u32, u32)>,
+    place_of: Vec<u32>,
+}
+
+/// The place of a member in a ring.
+struct Place {
+    member: u32,
+    /// The partitions that the member wants.
+    wants: u32,
+    /// A later place or the same: no member from this place up to, but not including, that one wants a partition.
+    alive: u32,
+    /// A topic and a later place: the topic passes over all members from this place up to, but not including, that one.
+    passed: (u32, u32),
 }
 
 impl Ring {
     fn new(wants: impl Iterator<Item = (u32, u32)>, members: usize) -> Self {
-        let (member, wants): (Vec<u32>, Vec<u32>) = wants.unzip();
-        let places = member.len();
-        let mut place = vec![NONE; members];
-        for (at, &member) in member.iter().enumerate() {
-            place[member as usize] = at as u32;
+        let mut place_of = vec![NONE; members];
+        let mut places = Vec::with_capacity(members);
+        for (at, (member, wants)) in (0u32..).zip(wants) {
+            place_of[member as usize] = at;
+            places.push(Place { member, wants, alive: at, passed: (NONE, 0) });
         }
-        let alive = (0..=places as u32).collect();
-        Self { member, wants, left: places, pointer: 0, place, alive, passed: vec![(NONE, 0); places] }
+        Self { left: places.len(), pointer: 0, place_of, places }
     }
 
     fn is_empty(&self) -> bool {
@@ -155,21 +165,22 @@ impl Ring {
 
     /// Skips the member for the rest of the topic, as long as another one is left.
     fn pass_over(&mut self, member: u32, topic: u32) {
-        let place = self.place[member as usize];
-        if place != NONE && self.passed[place as usize].0 != topic {
-            self.passed[place as usize] = (topic, place + 1);
+        let at = self.place_of[member as usize];
+        if let Some(place) = self.places.get_mut(at as usize).filter(|place| place.passed.0 != topic) {
+            place.passed = (topic, at + 1);
         }
     }
 
     /// The first place from `from` on whose member wants a partition, or the number of places.
     fn find_alive(&mut self, from: usize) -> usize {
+        let next = |places: &[Place], at: usize| places.get(at).map_or(at, |place| place.alive as usize);
         let mut end = from;
-        while self.alive[end] as usize != end {
-            end = self.alive[end] as usize;
+        while next(&self.places, end) != end {
+            end = next(&self.places, end);
         }
         let mut at = from;
         while at != end {
-            at = std::mem::replace(&mut self.alive[at], end as u32) as usize;
+            at = std::mem::replace(&mut self.places[at].alive, end as u32) as usize;
         }
         end
     }
@@ -178,12 +189,12 @@ impl Ring {
     fn find_allowed(&mut self, from: usize, topic: u32) -> usize {
         let start = self.find_alive(from);
         let mut end = start;
-        while end < self.member.len() && self.passed[end].0 == topic {
-            end = self.find_alive(self.passed[end].1 as usize);
+        while let Some(place) = self.places.get(end).filter(|place| place.passed.0 == topic) {
+            end = self.find_alive(place.passed.1 as usize);
         }
         let mut at = start;
         while at < end {
-            let next = std::mem::replace(&mut self.passed[at].1, end as u32) as usize;
+            let next = std::mem::replace(&mut self.places[at].passed.1, end as u32) as usize;
             at = self.find_alive(next);
         }
         end
@@ -191,7 +202,7 @@ impl Ring {
 
     /// The member that gets the next partition of the topic. The ring must not be empty.
     fn take(&mut self, topic: u32) -> u32 {
-        let places = self.member.len();
+        let places = self.places.len();
         let pointer = self.pointer;
         let mut at = self.find_allowed(pointer, topic);
         if at == places {
@@ -203,12 +214,13 @@ impl Ring {
         if at == places {
             at = self.find_alive(0);
         }
-        self.wants[at] -= 1;
-        if self.wants[at] == 0 {
-            self.left -= 1;
-            self.alive[at] = at as u32 + 1;
-        }
         self.pointer = if at + 1 == places { 0 } else { at + 1 };
-        self.member[at]
+        let place = &mut self.places[at];
+        place.wants -= 1;
+        if place.wants == 0 {
+            self.left -= 1;
+            place.alive = at as u32 + 1;
+        }
+        place.member
     }
 }
