@@ -42,7 +42,7 @@ impl GroupBuilder {
     }
 
     /// A group of the same topics and, so far, no member, in the memory of `group`. A replay builds a group for each rebalance,
-    /// and would spend a third of its time on memory.
+    /// and would spend a third of its instructions on memory.
     #[must_use]
     pub(crate) fn reuse(mut group: Group) -> Self {
         group.member_ids.clear();

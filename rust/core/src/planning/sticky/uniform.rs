@@ -125,7 +125,7 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
 /// Path compression skips members that want no more partitions and members that the topic passes over. Without path compression,
 /// many such members would make dealing quadratic.
 struct Ring {
-    places: Vec<Place>,
+    places: Vec<RingPlace>,
     /// The members that want partitions.
     left: usize,
     pointer: usize,
@@ -134,7 +134,7 @@ struct Ring {
 }
 
 /// The place of a member in a ring.
-struct Place {
+struct RingPlace {
     member: u32,
     /// The partitions that the member wants.
     wants: u32,
@@ -150,7 +150,7 @@ impl Ring {
         let mut places = Vec::with_capacity(members);
         for (at, (member, wants)) in (0u32..).zip(wants) {
             place_of[member as usize] = at;
-            places.push(Place { member, wants, alive: at, passed: (NONE, 0) });
+            places.push(RingPlace { member, wants, alive: at, passed: (NONE, 0) });
         }
         Self { left: places.len(), pointer: 0, place_of, places }
     }
@@ -173,7 +173,7 @@ impl Ring {
 
     /// The first place from `from` on whose member wants a partition, or the number of places.
     fn find_alive(&mut self, from: usize) -> usize {
-        let next = |places: &[Place], at: usize| places.get(at).map_or(at, |place| place.alive as usize);
+        let next = |places: &[RingPlace], at: usize| places.get(at).map_or(at, |place| place.alive as usize);
         let mut end = from;
         while next(&self.places, end) != end {
             end = next(&self.places, end);
