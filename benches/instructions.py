@@ -49,7 +49,7 @@ class History:
 
     @property
     def name(self) -> str:
-        return f"replay, {self.rebalances} rebalances, {self.partitions} partitions, {self.members} members"
+        return f"replay, {self.rebalances:,} rebalances, {self.partitions:,} partitions, {self.members:,} members"
 
     def arguments(self, directory: Path) -> list[str]:
         """The program's arguments."""

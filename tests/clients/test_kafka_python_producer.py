@@ -340,7 +340,7 @@ def test_a_load_that_cannot_be_told_does_not_stop_the_sender(caplog: pytest.LogC
         for _ in range(3):
             assert sendable(producer)[0] == set()
     assert [record.getMessage() for record in records_of_the_package(caplog)] == [
-        "the producer's load cannot be told to its partitioner, which goes on with the last it knows"
+        "the producer's load does not reach its partitioner, which continues with the last load"
     ]
 
 

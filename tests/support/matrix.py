@@ -213,6 +213,10 @@ def main() -> int:
         return 0
     pythons = installed_pythons(PYTHONS[:1] if options.ends else PYTHONS)
     versions = [each for each in PYTHONS if each in pythons]
+    if not options.ends:
+        for each in PYTHONS:
+            if each not in pythons:
+                print(f"Python {each}: not on this machine, so none of its environments runs", flush=True)
     wanted = ends(versions) if options.ends else environments(versions)
     wanted = [each for each in wanted if each.name.startswith(options.only)]
     failed = 0

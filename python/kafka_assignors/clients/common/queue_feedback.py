@@ -91,6 +91,4 @@ class LoadFeed:
                 self._partitioner.update_load(topic, of_topic, slow.get(topic, set()))
         except Exception:
             self._broken = True
-            logger.exception(
-                "the producer's load cannot be told to its partitioner, which goes on with the last it knows"
-            )
+            logger.exception("the producer's load does not reach its partitioner, which continues with the last load")

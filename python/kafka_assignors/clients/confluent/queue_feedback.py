@@ -146,7 +146,7 @@ class QueueFeedback:
             self._update(topic.name, lengths, self._unavailable(topic, now))
         except Exception:
             self._broken = True
-            logger.exception("the partitioner cannot be told the producer's load, and goes on without it")
+            logger.exception("the producer's load does not reach its partitioner, which continues without it")
 
     def statistics(self, text: str) -> None:
         """Takes the brokers' states and the leaders from the statistics. Statistics of another form are ignored."""

@@ -28,6 +28,7 @@ impl Plan {
         // The last place counts the partitions without an owner, so no branch depends on an owner.
         let mut loads = vec![0; members + 1];
         for &owner in &self.owner {
+            debug_assert!(owner == NONE || (owner as usize) < members, "{owner} is none of {members} members");
             loads[(owner as usize).min(members)] += 1;
         }
         loads.truncate(members);

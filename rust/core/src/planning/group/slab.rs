@@ -82,19 +82,20 @@ impl Csr {
     #[must_use]
     pub fn group_by(keys: &[u32], rows: usize) -> Self {
         let mut starts = vec![0u32; rows + 1];
+        let counts = &mut starts[1..];
         for &key in keys {
-            if (key as usize) < rows {
-                starts[key as usize + 1] += 1;
+            if let Some(count) = counts.get_mut(key as usize) {
+                *count += 1;
             }
         }
         for i in 0..rows {
             starts[i + 1] += starts[i];
         }
-        let mut next = starts.clone();
+        let mut next = starts[..rows].to_vec();
         let mut items = vec![0u32; starts[rows] as usize];
-        for (position, &key) in keys.iter().enumerate() {
-            if let Some(slot) = next.get_mut(key as usize).filter(|_| (key as usize) < rows) {
-                items[*slot as usize] = position as u32;
+        for (position, &key) in (0u32..).zip(keys) {
+            if let Some(slot) = next.get_mut(key as usize) {
+                items[*slot as usize] = position;
                 *slot += 1;
             }
         }

@@ -10,25 +10,10 @@ pub(super) struct Carrying {
 }
 
 impl Carrying {
-    /// `members` is the member of each arc, and `arcs_of` the arcs of each member. O(arcs).
-    pub(super) fn new(members: &[u32], arcs_of: &Csr, carries: impl Fn(usize) -> bool) -> Self {
-        let mut words = vec![0u64; members.len().div_ceil(64)];
-        let mut next: Vec<u32> = (0..arcs_of.len() as u32).map(|member| arcs_of.start(member)).collect();
-        for (arc, &member) in members.iter().enumerate() {
-            let at = next[member as usize];
-            next[member as usize] += 1;
-            words[at as usize / 64] |= u64::from(carries(arc)) << (at % 64);
-        }
-        Self { words }
-    }
-
-    /// One bit for each place, in any order.
-    pub(super) fn of_places(carries: &[bool]) -> Self {
-        let mut words = vec![0u64; carries.len().div_ceil(64)];
-        for (at, &carries) in carries.iter().enumerate() {
-            words[at / 64] |= u64::from(carries) << (at % 64);
-        }
-        Self { words }
+    /// One bit for each place, in any order. O(places).
+    pub(super) fn new<P>(places: &[P], carries: impl Fn(&P) -> bool) -> Self {
+        let word = |places: &[P]| (0..).zip(places).fold(0, |word, (at, place)| word | u64::from(carries(place)) << at);
+        Self { words: places.chunks(64).map(word).collect() }
     }
 
     /// The first place in `from..end` whose arc has a positive flow.

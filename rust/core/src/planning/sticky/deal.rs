@@ -2,8 +2,8 @@
 
 use super::least_loaded::LeastLoaded;
 use super::release::{cut, key};
-use super::rows::{RowProblem, Segment};
-use crate::planning::group::NONE;
+use super::rows::{RowProblem, TopicRow};
+use crate::planning::group::{Csr, NONE};
 use crate::planning::plan::Plan;
 
 /// Turns the previous owners into the plan in which each member has `taken[arc]` partitions by each arc. O(partitions +
@@ -20,44 +20,72 @@ pub(super) fn deal(problem: &RowProblem, plan: &mut Plan, taken: &[u32]) {
     let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
     let (mut free, mut members) = (Vec::new(), Vec::new());
-    let mut segments = problem.segments.iter().filter(|segment| gives[segment.row as usize]).peekable();
-    while let Some(&Segment { row, start, end, .. }) = segments.next() {
+    let given = |topic: &&TopicRow| topic.row == NONE || gives[topic.row as usize];
+    let mut topics = problem.topics.iter().filter(given).peekable();
+    while let Some(topic) = topics.next() {
         // Each number is written, but only those without an owner advance the count: no branch depends on an owner.
-        let owners = &owner[start as usize..end as usize];
+        let owners = &owner[topic.range()];
         let mut count = free.len();
         free.resize(count + owners.len(), 0);
-        for (partition, &owner) in (start..end).zip(owners) {
+        for (partition, &owner) in (topic.start..topic.end).zip(owners) {
             free[count] = partition;
             count += usize::from(owner == NONE);
         }
         free.truncate(count);
-        if segments.peek().is_some_and(|next| next.row == row) {
+        if topic.row == NONE {
+            let row_of = |partition: u32| problem.row_of[partition as usize];
+            for run in free.chunk_by(|&one, &other| row_of(one) == row_of(other)) {
+                hand_out(&mut least_loaded, row_of(run[0]), run, owner, &mut members);
+            }
+        } else if topics.peek().is_some_and(|next| next.row == topic.row) {
             continue;
+        } else {
+            hand_out(&mut least_loaded, topic.row, &free, owner, &mut members);
         }
-        let mut rest = free.as_slice();
-        least_loaded.give(row, free.len() as u32, |arcs, rounds| {
-            if let [arc] = arcs {
-                let (round, left) = rest.split_at(rounds as usize);
-                round.iter().for_each(|&partition| owner[partition as usize] = problem.member(*arc));
-                rest = left;
-                return;
-            }
-            members.clear();
-            members.extend(arcs.iter().map(|&arc| problem.member(arc)));
-            for _ in 0..rounds {
-                let (round, left) = rest.split_at(members.len());
-                for (&partition, &member) in round.iter().zip(&members) {
-                    owner[partition as usize] = member;
-                }
-                rest = left;
-            }
-        });
         free.clear();
     }
 }
 
+/// Gives partitions of a row to its least loaded members. `members` is scratch space, kept for its memory.
+fn hand_out(least_loaded: &mut LeastLoaded<'_>, row: u32, free: &[u32], owner: &mut [u32], members: &mut Vec<u32>) {
+    let problem = least_loaded.problem;
+    let mut rest = free;
+    least_loaded.give(row, free.len() as u32, |arcs, rounds| {
+        if let [arc] = arcs {
+            let (round, left) = rest.split_at(rounds as usize);
+            round.iter().for_each(|&partition| owner[partition as usize] = problem.member(*arc));
+            rest = left;
+            return;
+        }
+        members.clear();
+        members.extend(arcs.iter().map(|&arc| problem.member(arc)));
+        for _ in 0..rounds {
+            let (round, left) = rest.split_at(members.len());
+            for (&partition, &member) in round.iter().zip(&*members) {
+                owner[partition as usize] = member;
+            }
+            rest = left;
+        }
+    });
+}
+
 /// Takes from each member its partitions of a row beyond `kept`.
 fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
+    let loses = |arc: u32| problem.held[arc as usize] > kept[arc as usize];
+    if !(0..kept.len() as u32).any(loses) {
+        return;
+    }
+    if problem.row_of.is_empty() {
+        release_by_row(problem, owner, kept);
+    } else {
+        release_by_partition(problem, owner, kept);
+    }
+}
+
+/// [`release`], where the partitions of a topic are in one row.
+fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
+    let rows: Vec<u32> = problem.topics.iter().map(|topic| topic.row).collect();
+    let topics_of = Csr::group_by(&rows, problem.rows());
     // By member, the place of its next key; NONE for a member that loses no partition of the row.
     let mut next = vec![NONE; problem.members];
     let mut keys: Vec<u64> = Vec::new();
@@ -71,12 +99,11 @@ fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
         if keys.is_empty() {
             continue;
         }
-        for &at in problem.segments_of.row(row) {
-            let Segment { first, start, end, .. } = problem.segments[at as usize];
-            for partition in start..end {
-                let owner = owner[partition as usize];
+        for &at in topics_of.row(row) {
+            let topic = problem.topics[at as usize];
+            for (partition, &owner) in (topic.start..topic.end).zip(&owner[topic.range()]) {
                 if owner != NONE && next[owner as usize] != NONE {
-                    keys[next[owner as usize] as usize] = key(partition, first);
+                    keys[next[owner as usize] as usize] = key(partition, topic.start);
                     next[owner as usize] += 1;
                 }
             }
@@ -88,5 +115,38 @@ fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
             start += held;
             next[problem.member(arc) as usize] = NONE;
         }
+    }
+}
+
+/// [`release`], where each partition has a row of its own.
+fn release_by_partition(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
+    let losers = || (0..kept.len() as u32).filter(|&arc| problem.held[arc as usize] > kept[arc as usize]);
+    // By arc, the place of its next key; NONE for an arc whose member loses no partition of the row.
+    let mut next = vec![NONE; kept.len()];
+    let mut loses = vec![false; problem.members];
+    let mut keys: Vec<u64> = Vec::new();
+    for arc in losers() {
+        next[arc as usize] = keys.len() as u32;
+        loses[problem.member(arc) as usize] = true;
+        keys.resize(keys.len() + problem.held[arc as usize] as usize, 0);
+    }
+    for topic in &problem.topics {
+        for partition in topic.start..topic.end {
+            let (row, owner) = (problem.row_of[partition as usize], owner[partition as usize]);
+            if owner != NONE
+                && loses[owner as usize]
+                && let Some(arc) = problem.arc(row, owner)
+                && next[arc as usize] != NONE
+            {
+                keys[next[arc as usize] as usize] = key(partition, topic.start);
+                next[arc as usize] += 1;
+            }
+        }
+    }
+    let mut start = 0;
+    for arc in losers() {
+        let (held, kept) = (problem.held[arc as usize] as usize, kept[arc as usize] as usize);
+        cut(owner, &mut keys[start..start + held], kept);
+        start += held;
     }
 }

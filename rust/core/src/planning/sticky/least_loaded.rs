@@ -39,7 +39,7 @@ impl Candidate {
 
 /// Loads that grow as partitions are given away.
 pub(super) struct LeastLoaded<'a> {
-    problem: &'a RowProblem,
+    pub problem: &'a RowProblem,
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
@@ -112,8 +112,7 @@ impl<'a> LeastLoaded<'a> {
     fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
         let Self { problem, loads, room, candidates, active, merged, .. } = self;
         candidates.clear();
-        let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
-        candidates.extend(with_room.map(|arc| Candidate::new(loads[problem.member(arc) as usize], arc)));
+        put_candidates(problem, loads, room, row, |candidate| candidate, candidates);
         if candidates.len() > count as usize {
             // Only the `count` least loaded members can get a partition.
             candidates.select_nth_unstable(count as usize);
@@ -168,12 +167,32 @@ impl<'a> LeastLoaded<'a> {
     }
 }
 
+/// Puts the arcs of a row with room into an empty list, each with the load of its member.
+#[inline]
+fn put_candidates<T: Copy>(
+    problem: &RowProblem,
+    loads: &[u32],
+    room: &[u32],
+    row: u32,
+    entry: impl Fn(Candidate) -> T,
+    into: &mut Vec<T>,
+) {
+    let arcs = problem.arcs_of_row(row);
+    let room = &room[arcs.start as usize..arcs.end as usize];
+    // Each arc is written, but only those with room advance the count: no branch depends on the room.
+    into.resize(room.len(), entry(Candidate::new(0, 0)));
+    let mut count = 0;
+    for ((arc, &member), &room) in arcs.zip(problem.arcs.row(row)).zip(room) {
+        into[count] = entry(Candidate::new(loads[member as usize], arc));
+        count += usize::from(room > 0);
+    }
+    into.truncate(count);
+}
+
 impl Waiting {
     fn new(problem: &RowProblem, loads: &[u32], room: &[u32], row: u32) -> Self {
-        let arcs = problem.arcs_of_row(row);
-        let mut candidates = Vec::with_capacity(arcs.len());
-        let with_room = arcs.filter(|&arc| room[arc as usize] > 0);
-        candidates.extend(with_room.map(|arc| Reverse(Candidate::new(loads[problem.member(arc) as usize], arc))));
+        let mut candidates = Vec::new();
+        put_candidates(problem, loads, room, row, Reverse, &mut candidates);
         let by_heap = (candidates.len() / SHORT_RUN) as u32;
         let heap = BinaryHeap::from(candidates);
         Self { heap, by_heap, arcs: Vec::new(), level: 0, queue: Vec::new(), next: 0 }

@@ -103,9 +103,9 @@ fn dense(
 ) -> Option<Limited> {
     let pinned = objective.mode == Mode::StickyYetFair;
     let problem = RowProblem::new(group, subscribers, rows, &plan.owner, pinned, racks);
-    let proposed = proposal::propose(&problem);
+    let (proposed, loads) = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
-    let (taken, limited) = match levels::split(&problem, &proposed, &budget) {
+    let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)
         {

@@ -2,11 +2,11 @@
 //! loaded.
 
 use super::least_loaded::LeastLoaded;
-use super::rows::{RowProblem, Segment};
+use super::rows::RowProblem;
 
-/// By arc, how many partitions of the row the member would have. All partitions of each row have a member. O(arcs log arcs +
-/// partitions).
-pub(super) fn propose(problem: &RowProblem) -> Vec<u32> {
+/// By arc, how many partitions of the row the member would have; and by member, its load. All partitions of each row have a
+/// member. O(arcs log arcs + partitions).
+pub(super) fn propose(problem: &RowProblem) -> (Vec<u32>, Vec<u32>) {
     let mut taken = problem.held.clone();
     let loads = problem.loads(&taken);
     let mut room = vec![u32::MAX; taken.len()];
@@ -21,15 +21,8 @@ pub(super) fn propose(problem: &RowProblem) -> Vec<u32> {
         }
     }
     let mut least_loaded = LeastLoaded::new(problem, loads, room);
-    let mut count = 0;
-    let mut with_free = problem.segments.iter().zip(&problem.free).filter(|(_, free)| **free > 0).peekable();
-    while let Some((&Segment { row, .. }, &free)) = with_free.next() {
-        count += free;
-        if with_free.peek().is_some_and(|(next, _)| next.row == row) {
-            continue;
-        }
+    for &(row, count) in &problem.free {
         least_loaded.give(row, count, |arcs, rounds| arcs.iter().for_each(|&arc| taken[arc as usize] += rounds));
-        count = 0;
     }
-    taken
+    (taken, least_loaded.loads)
 }

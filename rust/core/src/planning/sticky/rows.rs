@@ -10,76 +10,88 @@ use rustc_hash::FxBuildHasher;
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::subscribers::Subscribers;
 
-/// A run of partitions of one topic that lie in one row.
+/// The partitions of one topic, and their row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
+pub(super) struct TopicRow {
+    /// The row of all these partitions. [`NONE`] where racks give each partition a row of its own: see [`Rows::of_partition`].
     pub row: u32,
-    /// Flat id of the topic's partition 0.
-    pub first: u32,
     pub start: u32,
     pub end: u32,
 }
 
+impl TopicRow {
+    pub(super) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
 /// The rows and their partitions, without the arcs to their subscribers.
+#[derive(Clone)]
 pub(super) struct Rows {
     /// By row, its set of subscribers and its rack set, in order of their first partition.
     pub keys: Vec<(u32, u32)>,
-    /// See [`RowProblem::segments`].
-    pub segments: Vec<Segment>,
+    /// The topics with subscribers, in the order in which their partitions without an owner are given away: topics with fewer
+    /// subscribers first, then by name.
+    pub topics: Vec<TopicRow>,
+    /// By flat partition, its row. Empty where racks do not matter: the partitions of a topic then are in one row.
+    pub of_partition: Vec<u32>,
 }
 
 impl Rows {
     /// A row for each set of subscribers.
     pub(super) fn of_subscribers(group: &Group, subscribers: &Subscribers) -> Self {
         // Subscribers are numbered in order of their first topic.
-        let keys = (0..subscribers.len() as u32).map(|set| (set, 0)).collect();
-        let mut segments = Vec::with_capacity(group.topics().len());
-        for (topic, &row) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
-            let std::ops::Range { start, end } = group.topics().range(topic);
-            segments.push(Segment { row, first: start, start, end });
-        }
-        Self { keys, segments }.in_order(subscribers)
+        let keys: Vec<(u32, u32)> = (0..subscribers.len() as u32).map(|set| (set, 0)).collect();
+        let topics = Self::in_order(group, subscribers, |set| set);
+        Self { keys, topics, of_partition: Vec::new() }
     }
 
     /// A row for each set of subscribers and each number that `near_of` gives this set and the rack set of the replicas.
     pub(super) fn of_racks(group: &Group, subscribers: &Subscribers, mut near_of: impl FnMut(u32, u32) -> u32) -> Self {
         let mut numbers = RowNumbers { known: HashTable::new(), last: Vec::new(), keys: Vec::new() };
-        let mut segments = Vec::new();
-        for (topic, &set) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
-            let std::ops::Range { start: first, end } = group.topics().range(topic);
-            let sets = &group.topics().racks().of_partition[first as usize..end as usize];
-            let mut start = first;
-            for run in sets.chunk_by(|a, b| a == b) {
-                let end = start + run.len() as u32;
-                segments.push(Segment { row: numbers.row(set, near_of(set, run[0])), first, start, end });
-                start = end;
+        let rack_sets = &group.topics().racks().of_partition;
+        let mut of_partition = Vec::with_capacity(rack_sets.len());
+        for (topic, &set) in (0u32..).zip(&subscribers.set_of) {
+            let range = group.topics().range(topic);
+            let rack_sets = &rack_sets[range.start as usize..range.end as usize];
+            if set == NONE {
+                of_partition.resize(of_partition.len() + rack_sets.len(), NONE);
+                continue;
             }
+            let (mut last, mut row) = (NONE, NONE);
+            of_partition.extend(rack_sets.iter().map(|&rack_set| {
+                if last != rack_set {
+                    (last, row) = (rack_set, numbers.row(set, near_of(set, rack_set)));
+                }
+                row
+            }));
         }
-        Self { keys: numbers.keys, segments }.in_order(subscribers)
+        Self { keys: numbers.keys, topics: Self::in_order(group, subscribers, |_| NONE), of_partition }
     }
 
-    /// Puts the segments, which are in order of topic and number, into the order in which partitions are given away. The segments
-    /// of one topic stay together: all of them have the topic's set of subscribers.
-    fn in_order(mut self, subscribers: &Subscribers) -> Self {
-        let size = |segment: &Segment| subscribers.sizes[self.keys[segment.row as usize].0 as usize];
-        let topics: Vec<&[Segment]> = self.segments.chunk_by(|a, b| a.first == b.first).collect();
-        let sizes: Vec<u32> = topics.iter().map(|segments| size(&segments[0])).collect();
-        if !sizes.is_sorted() {
-            let largest = sizes.iter().max().map_or(0, |&size| size as usize);
-            let order = if largest < 4 * sizes.len() {
-                Csr::group_by(&sizes, largest + 1).items().to_vec()
-            } else {
-                let mut order: Vec<u32> = (0..sizes.len() as u32).collect();
-                order.sort_by_key(|&at| sizes[at as usize]);
-                order
-            };
-            let mut segments = Vec::with_capacity(self.segments.len());
-            for &at in &order {
-                segments.extend_from_slice(topics[at as usize]);
-            }
-            self.segments = segments;
+    /// The row of a topic's first partition.
+    fn row(&self, topic: &TopicRow) -> u32 {
+        if topic.row == NONE { self.of_partition[topic.start as usize] } else { topic.row }
+    }
+
+    /// The topics with subscribers, in the order in which partitions are given away.
+    fn in_order(group: &Group, subscribers: &Subscribers, row: impl Fn(u32) -> u32) -> Vec<TopicRow> {
+        let (mut topics, mut sizes) = (Vec::with_capacity(subscribers.set_of.len()), Vec::new());
+        for (topic, &set) in (0u32..).zip(&subscribers.set_of).filter(|(_, set)| **set != NONE) {
+            let std::ops::Range { start, end } = group.topics().range(topic);
+            topics.push(TopicRow { row: row(set), start, end });
+            sizes.push(subscribers.sizes[set as usize]);
         }
-        self
+        if sizes.is_sorted() {
+            return topics;
+        }
+        let largest = sizes.iter().max().map_or(0, |&size| size as usize);
+        if largest < 4 * sizes.len() {
+            return Csr::group_by(&sizes, largest + 1).items().iter().map(|&at| topics[at as usize]).collect();
+        }
+        let mut order: Vec<u32> = (0..sizes.len() as u32).collect();
+        order.sort_by_key(|&at| sizes[at as usize]);
+        order.iter().map(|&at| topics[at as usize]).collect()
     }
 
     /// Row to its subscribers, ascending: an arc for each pair of them.
@@ -101,9 +113,15 @@ impl Rows {
     fn mismatch(&self, group: &Group, arcs: &Csr) -> Vec<bool> {
         let racks = group.topics().racks();
         let mut mismatch = Vec::with_capacity(arcs.items().len());
+        // By rack, whether the row has no replica on it. A member without a rack reads from no other rack.
+        let mut far = vec![true; racks.names.names().len()];
         for (&(_, rack_set), subscribers) in self.keys.iter().zip(arcs.rows()) {
-            let far = |&member: &u32| racks.mismatch(group.racks()[member as usize], rack_set);
-            mismatch.extend(subscribers.iter().map(far));
+            let with_replica = racks.sets.row(rack_set);
+            with_replica.iter().for_each(|&rack| far[rack as usize] = false);
+            let rack_of = |&member: &u32| group.racks()[member as usize];
+            mismatch
+                .extend(subscribers.iter().map(|member| far.get(rack_of(member) as usize).copied().unwrap_or(false)));
+            with_replica.iter().for_each(|&rack| far[rack as usize] = true);
         }
         mismatch
     }
@@ -172,13 +190,12 @@ pub(super) struct RowProblem {
     by_member: OnceCell<Csr>,
     /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
-    /// Runs of partitions, in the order in which those without an owner are given away: topics with fewer subscribers first,
-    /// then by name, then by number.
-    pub segments: Vec<Segment>,
-    /// Row to its segments.
-    pub segments_of: Csr,
-    /// By segment, the number of its partitions without an owner.
-    pub free: Vec<u32>,
+    /// See [`Rows::topics`].
+    pub topics: Vec<TopicRow>,
+    /// See [`Rows::of_partition`].
+    pub row_of: Vec<u32>,
+    /// The partitions without an owner, in the order in which they are given away: runs of one row, and their lengths.
+    pub free: Vec<(u32, u32)>,
     /// By member, the most partitions that it may have. Empty where no member has a limit.
     pub capacity: Vec<u32>,
     /// The member *nobody*, which is no real member: it has the partitions for which the others have no room.
@@ -229,21 +246,26 @@ impl RowProblem {
     ) -> Self {
         let arcs = rows.subscribers(subscribers);
         let mismatch = if racks { rows.mismatch(group, &arcs) } else { Vec::new() };
-        let mut problem = Self::with_arcs(group.members(), rows.segments, arcs, mismatch);
-        problem.count(owner, pinned);
+        let set_of = |topic: &TopicRow| rows.keys[rows.row(topic) as usize].0;
+        let sets: Vec<u32> = rows.topics.iter().map(set_of).collect();
+        let topics_of = Csr::group_by(&sets, subscribers.len());
+        let mut problem = Self::with_arcs(group.members(), rows, arcs, mismatch);
+        problem.count_supply(owner, pinned);
+        if !pinned {
+            problem.count_held(&topics_of, owner);
+        }
         problem
     }
 
-    /// The problem with these arcs, before [`RowProblem::count`].
-    pub(super) fn with_arcs(members: usize, segments: Vec<Segment>, arcs: Csr, mismatch: Vec<bool>) -> Self {
+    /// The problem with these arcs, before anything is counted.
+    pub(super) fn with_arcs(members: usize, rows: Rows, arcs: Csr, mismatch: Vec<bool>) -> Self {
+        let Rows { topics, of_partition: row_of, .. } = rows;
         let rows = arcs.len();
         let mut arc_row = Vec::with_capacity(arcs.items().len());
         for (row, members) in arcs.rows().enumerate() {
             arc_row.resize(arc_row.len() + members.len(), row as u32);
         }
-        let rows_of_segments: Vec<u32> = segments.iter().map(|segment| segment.row).collect();
         Self {
-            segments_of: Csr::group_by(&rows_of_segments, rows),
             members,
             supply: vec![0; rows],
             held: vec![0; arcs.items().len()],
@@ -252,35 +274,75 @@ impl RowProblem {
             arc_row,
             mismatch,
             fixed: vec![0; members],
-            free: vec![0; segments.len()],
-            segments,
+            topics,
+            row_of,
+            free: Vec::new(),
             capacity: Vec::new(),
             nobody: None,
         }
     }
 
-    /// Counts the partitions that members hold, by arc. Unless `pinned` is set, the row of a held partition must have an arc to
-    /// its holder; otherwise the partition is counted on another arc.
-    pub(super) fn count(&mut self, owner: &[u32], pinned: bool) {
-        let mut arc_of = vec![0u32; self.members];
-        for row in 0..self.arcs.len() as u32 {
-            for (arc, &member) in (self.arcs.start(row)..).zip(self.arcs.row(row)) {
-                arc_of[member as usize] = arc;
+    /// Counts what is to be placed: with `pinned` the partitions without an owner, otherwise all. O(partitions).
+    pub(super) fn count_supply(&mut self, owner: &[u32], pinned: bool) {
+        let Self { topics, row_of, free, supply, fixed, .. } = self;
+        let mut add = |row: u32, count: u32| match free.last_mut() {
+            Some(last) if last.0 == row => last.1 += count,
+            _ => free.push((row, count)),
+        };
+        for topic in topics.iter() {
+            let owners = &owner[topic.range()];
+            if topic.row == NONE {
+                let rows = row_of[topic.range()].iter().zip(owners);
+                rows.filter(|(_, owner)| **owner == NONE).for_each(|(&row, _)| add(row, 1));
+            } else {
+                let count = owners.iter().map(|&owner| u32::from(owner == NONE)).sum();
+                if count > 0 {
+                    add(topic.row, count);
+                }
             }
-            for &at in self.segments_of.row(row) {
-                let Segment { start, end, .. } = self.segments[at as usize];
-                let mut free = 0;
-                for &owner in &owner[start as usize..end as usize] {
-                    if owner == NONE {
-                        free += 1;
-                    } else if pinned {
-                        self.fixed[owner as usize] += 1;
-                    } else {
-                        self.held[arc_of[owner as usize] as usize] += 1;
+        }
+        if pinned {
+            free.iter().for_each(|&(row, count)| supply[row as usize] += count);
+            let held = topics.iter().flat_map(|topic| &owner[topic.range()]).filter(|owner| **owner != NONE);
+            held.for_each(|&owner| fixed[owner as usize] += 1);
+            return;
+        }
+        for topic in topics.iter() {
+            if topic.row == NONE {
+                row_of[topic.range()].iter().for_each(|&row| supply[row as usize] += 1);
+            } else {
+                supply[topic.row as usize] += topic.end - topic.start;
+            }
+        }
+    }
+
+    /// Counts the partitions that members hold, by arc. Each row has arcs to all its subscribers, so rows with the same set of
+    /// subscribers have the same members in the same order. `topics_of` has, by set, its places in `topics`. O(partitions +
+    /// subscriptions).
+    fn count_held(&mut self, topics_of: &Csr, owner: &[u32]) {
+        let Self { arcs, topics, row_of, held, .. } = self;
+        let mut place_of = vec![0; self.members];
+        for topics_of_set in topics_of.rows() {
+            let topics_of_set = topics_of_set.iter().map(|&at| topics[at as usize]);
+            if let Some(first) = topics_of_set.clone().next() {
+                let row = if first.row == NONE { row_of[first.start as usize] } else { first.row };
+                for (place, &member) in (0..).zip(arcs.row(row)) {
+                    place_of[member as usize] = place;
+                }
+            }
+            for topic in topics_of_set {
+                let owners = &owner[topic.range()];
+                if topic.row == NONE {
+                    let held_rows = row_of[topic.range()].iter().zip(owners).filter(|(_, owner)| **owner != NONE);
+                    for (&row, &owner) in held_rows {
+                        held[(arcs.start(row) + place_of[owner as usize]) as usize] += 1;
+                    }
+                } else {
+                    let start = arcs.start(topic.row);
+                    for &owner in owners.iter().filter(|owner| **owner != NONE) {
+                        held[(start + place_of[owner as usize]) as usize] += 1;
                     }
                 }
-                self.free[at as usize] = free;
-                self.supply[row as usize] += if pinned { free } else { end - start };
             }
         }
     }

@@ -105,6 +105,7 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
         let range = group.topics().range(topic);
         let owners = &plan.owner[range.start as usize..range.end as usize];
         for (partition, &owner) in range.clone().zip(owners) {
+            debug_assert!(owner == NONE || (owner as usize) < held.len(), "{owner} is none of {} members", held.len());
             let next = &mut next[(owner as usize).min(held.len())];
             if let Some(slot) = keys.get_mut(*next as usize) {
                 *slot = key(partition, range.start);

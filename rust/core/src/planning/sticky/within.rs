@@ -51,9 +51,9 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     let mut problem = RowProblem::new(group, &subscribers, rows, owner, false, false);
     problem.capacity.clone_from(capacity);
     problem.nobody = Some(nobody);
-    let proposed = propose(&problem, nobody);
+    let (proposed, loads) = propose(&problem, nobody);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
-    let (taken, limited) = match levels::split(&problem, &proposed, &budget) {
+    let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => {
             // The search for the fewest moves starts from all partitions that members hold, also from those beyond a limit.
@@ -68,9 +68,9 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     (plan, limited)
 }
 
-/// By arc, a plan within the limits: members keep their partitions up to their limits, and the rest of each row goes to the
+/// By arc, a plan within the limits; and by member, its load. Members keep their partitions up to their limits, and the rest of each row goes to the
 /// least loaded members with room, and then to the member `nobody`. O(arcs + partitions × log arcs).
-fn propose(problem: &RowProblem, nobody: u32) -> Vec<u32> {
+fn propose(problem: &RowProblem, nobody: u32) -> (Vec<u32>, Vec<u32>) {
     let mut taken = vec![0; problem.held.len()];
     let mut loads = vec![0; problem.members];
     for (arc, &held) in (0u32..).zip(&problem.held) {
@@ -108,5 +108,5 @@ fn propose(problem: &RowProblem, nobody: u32) -> Vec<u32> {
             loads[nobody as usize] += left;
         }
     }
-    taken
+    (taken, loads)
 }

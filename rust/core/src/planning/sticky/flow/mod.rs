@@ -154,16 +154,19 @@ impl Start {
             }
         }
         for (row, &block) in (0u32..).zip(&blocks.of_row) {
-            let arcs = problem.arcs_of_row(row);
-            let inside = |arc: u32| blocks.of_member[problem.member(arc) as usize] == block;
+            let std::ops::Range { start, end } = problem.arcs_of_row(row);
+            let arcs = start as usize..end as usize;
+            let (members, taken) = (problem.arcs.row(row), &mut taken[arcs.clone()]);
+            let outside = |member: u32| blocks.of_member[member as usize] != block;
             if racks {
                 // The price is that of a moved unit without distance, so exactly the proposed units cost less. If the block has
                 // a member on a rack of the row, arcs to other racks differ: none of their units costs less if racks come before
                 // stickiness, and only held units do otherwise.
+                let mismatch = &problem.mismatch[arcs.clone()];
                 let elsewhere = &mut elsewhere[row as usize];
-                *elsewhere &= arcs.clone().all(|arc| !inside(arc) || problem.mismatched(arc));
-                for arc in arcs.clone().filter(|&arc| problem.mismatched(arc) && !*elsewhere) {
-                    let (held, taken) = (problem.held[arc as usize], &mut taken[arc as usize]);
+                *elsewhere &= mismatch.iter().zip(members).all(|(&far, &member)| far || outside(member));
+                let far = taken.iter_mut().zip(&problem.held[arcs]).zip(mismatch).filter(|(_, far)| **far);
+                for ((taken, &held), _) in far.filter(|_| !*elsewhere) {
                     *taken = match order {
                         RackOrder::BeforeStickiness => 0,
                         RackOrder::AfterStickiness if *taken > 0 && *taken <= held => *taken,
@@ -172,12 +175,11 @@ impl Start {
                 }
             }
             if blocks.blocks.len() > 1 {
-                for arc in arcs.clone().filter(|&arc| !inside(arc)) {
-                    taken[arc as usize] = 0;
+                for (taken, _) in taken.iter_mut().zip(members).filter(|(_, member)| outside(**member)) {
+                    *taken = 0;
                 }
             }
-            let carried: u64 =
-                taken[arcs.start as usize..arcs.end as usize].iter().map(|&taken| u64::from(taken)).sum();
+            let carried: u64 = taken.iter().map(|&taken| u64::from(taken)).sum();
             of_row[row as usize] -= carried as i64;
         }
         let mut of_member = vec![0i64; problem.members];

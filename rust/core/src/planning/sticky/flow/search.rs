@@ -77,12 +77,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let (rack, moved) = C::weights(*order, nodes, RACKS);
         let mut arcs = Vec::with_capacity(network.arcs.items().len() + detours.edges.len());
         for row in 0..network.arcs.len() as u32 {
-            for arc in network.arcs.start(row)..network.arcs.start(row + 1) {
+            let of_row = network.arcs.start(row)..network.arcs.start(row + 1);
+            arcs.extend(of_row.map(|arc| {
                 let known = network.arc(arc) as usize;
-                arcs.push(Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known], row });
-            }
+                Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known], row }
+            }));
         }
-        let carrying = Carrying::new(network.arcs.items(), &network.arcs_of, |arc| arcs[arc].taken > 0);
+        let carrying = Carrying::new(network.arcs_of.items(), |&arc| arcs[arc as usize].taken > 0);
         arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0, row: NONE });
         let mut rack_costs = Vec::new();
         if RACKS {
@@ -93,7 +94,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 .extend(detours.edges.iter().map(|edge| RackCost { mismatch: edge.mismatch, paid: paid(edge.from) }));
         }
         let forward = network.detours.as_ref().map(DetoursOf::forward);
-        let open = Carrying::of_places(&forward.unwrap_or_default());
+        let open = Carrying::new(&forward.unwrap_or_default(), |&forward| forward);
         let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
         let mut raised = vec![false; members];
         for member in 0..members {

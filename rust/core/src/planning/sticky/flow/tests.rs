@@ -5,15 +5,16 @@ use crate::planning::budget::{Cause, Goal, Limit, Limited};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::objective::RackOrder;
 use crate::planning::sticky::levels::{Block, Blocks};
-use crate::planning::sticky::rows::{RowProblem, Segment};
+use crate::planning::sticky::rows::{RowProblem, Rows, TopicRow};
 
 /// One topic of two partitions, and two members that subscribe to it and hold nothing.
 fn problem() -> RowProblem {
     let mut arcs = Csr::new();
     arcs.push_row(&[0, 1]);
-    let segment = Segment { row: 0, first: 0, start: 0, end: 2 };
-    let mut problem = RowProblem::with_arcs(2, vec![segment], arcs, Vec::new());
-    problem.count(&[NONE, NONE], false);
+    let topics = vec![TopicRow { row: 0, start: 0, end: 2 }];
+    let rows = Rows { keys: vec![(0, 0)], topics, of_partition: Vec::new() };
+    let mut problem = RowProblem::with_arcs(2, rows, arcs, Vec::new());
+    problem.count_supply(&[NONE, NONE], false);
     problem
 }
 

@@ -57,7 +57,8 @@ struct Around {
     full: Vec<u32>,
     /// By seen member, the arc on which the member before it gives, and the arc on which it receives.
     through: Vec<(u32, u32)>,
-    rows: Vec<u32>,
+    /// The rows of the present search without a member with room, and the arc on which a member gives to each.
+    rows: Vec<(u32, u32)>,
     steps: u64,
 }
 
@@ -75,7 +76,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
-            carrying: Carrying::new(problem.arcs.items(), problem.arcs_of(), |arc| flow[arc] > 0),
+            carrying: Carrying::new(problem.arcs_of().items(), |&arc| flow[arc as usize] > 0),
             flow,
             loads,
             row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.arc_row.len()] },
@@ -207,34 +208,41 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         self.queue.clear();
         self.queue.push(source);
         self.around.member_seen[source as usize] = self.around.round;
-        let mut at = 0;
-        while at < self.queue.len() {
-            let member = self.queue[at];
-            at += 1;
-            let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
-            while let Some(place) = self.carrying.next(next, end) {
-                next = place + 1;
-                let gives = arcs_of.items()[place as usize];
-                let row = problem.arc_row[gives as usize];
-                if self.around.has_seen(row) {
-                    continue;
-                }
-                while let Some(target) = self.next_with_room(row, gives, threshold) {
-                    let whole = self.carry(source, target, threshold);
-                    if self.surplus(source, threshold) == 0 {
+        let (mut at, mut seen) = (0, 0);
+        loop {
+            while at < self.queue.len() {
+                let member = self.queue[at];
+                at += 1;
+                let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+                while let Some(place) = self.carrying.next(next, end) {
+                    next = place + 1;
+                    let gives = arcs_of.items()[place as usize];
+                    let row = problem.arc_row[gives as usize];
+                    if self.around.has_seen(row) {
+                        continue;
+                    }
+                    while let Some(target) = self.next_with_room(row, gives, threshold) {
+                        let whole = self.carry(source, target, threshold);
+                        if self.surplus(source, threshold) == 0 {
+                            return SearchEnd::Enough;
+                        }
+                        if !whole {
+                            return SearchEnd::Broken;
+                        }
+                    }
+                    if !self.around.spend(self.row_arcs.width(row)) {
                         return SearchEnd::Enough;
                     }
-                    if !whole {
-                        return SearchEnd::Broken;
-                    }
+                    self.around.row_seen[row as usize] = self.around.round;
+                    self.around.rows.push((row, gives));
                 }
-                if !self.around.spend(self.row_arcs.width(row)) {
-                    return SearchEnd::Enough;
-                }
-                self.see(row, gives);
             }
+            // The members of a row are queued only once all earlier members are searched. Most searches end before, and save the
+            // pass over the row.
+            let Some(&(row, gives)) = self.around.rows.get(seen) else { return SearchEnd::All };
+            seen += 1;
+            self.see(row, gives);
         }
-        SearchEnd::All
     }
 
     /// A member of a row that has room. The members before it have no room, and will have none at this threshold.
@@ -253,9 +261,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// Marks the members of a row as seen; none of them has room. The search goes on at those that it has not seen before.
     fn see(&mut self, row: u32, gives: u32) {
-        let Self { row_arcs, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
-        row_seen[row as usize] = *round;
-        rows.push(row);
+        let Self { row_arcs, around: Around { round, member_seen, through, .. }, queue, .. } = self;
         row_arcs.find(row, &mut 0, |receives, member| {
             let seen = &mut member_seen[member as usize];
             if *seen != *round && *seen != DEAD {
@@ -480,7 +486,7 @@ impl Around {
         for &member in members {
             self.member_seen[member as usize] = DEAD;
         }
-        for &row in &self.rows {
+        for &(row, _) in &self.rows {
             self.row_seen[row as usize] = DEAD;
         }
     }

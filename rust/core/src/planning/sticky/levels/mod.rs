@@ -49,23 +49,29 @@ struct Piece {
     high: u32,
 }
 
-/// Finds the blocks, starting from the plan `proposed`. O(arcs) for each search of a flow; a plan in which loads already
+/// Finds the blocks, starting from the plan `proposed` and its loads. O(arcs) for each search of a flow; a plan in which loads already
 /// differ by at most one needs none.
 ///
 /// # Errors
 /// The budget is spent. The error contains the plan reached so far, which is at least as even as `proposed`.
-pub(super) fn split(problem: &RowProblem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
+pub(super) fn split(
+    problem: &RowProblem,
+    proposed: &[u32],
+    loads: Vec<u32>,
+    budget: &Budget<'_>,
+) -> Result<Blocks, (Vec<u32>, Spent)> {
     // The searches are compiled once more without limits: in an uneven group without limits they take most of the time.
     if problem.capacity.is_empty() {
-        split_pieces::<false>(problem, proposed, budget)
+        split_pieces::<false>(problem, proposed, loads, budget)
     } else {
-        split_pieces::<true>(problem, proposed, budget)
+        split_pieces::<true>(problem, proposed, loads, budget)
     }
 }
 
 fn split_pieces<const LIMITED: bool>(
     problem: &RowProblem,
     proposed: &[u32],
+    loads: Vec<u32>,
     budget: &Budget<'_>,
 ) -> Result<Blocks, (Vec<u32>, Spent)> {
     let mut subscribes = vec![false; problem.members];
@@ -73,7 +79,6 @@ fn split_pieces<const LIMITED: bool>(
         subscribes[member as usize] = true;
     }
     let members: Vec<u32> = (0u32..).zip(&subscribes).filter(|(_, reads)| **reads).map(|(member, _)| member).collect();
-    let loads = problem.loads(proposed);
     let mut blocks = Blocks {
         blocks: Vec::new(),
         of_member: vec![NONE; problem.members],

@@ -69,8 +69,16 @@ impl Lanes {
             by_row.push_row(&members);
             rest = &rest[count..];
         }
-        let mut problem = RowProblem::with_arcs(group.members(), self.rows.segments.clone(), by_row, mismatch);
-        problem.count(owner, pinned);
+        let mut problem = RowProblem::with_arcs(group.members(), self.rows.clone(), by_row, mismatch);
+        problem.count_supply(owner, pinned);
+        if !pinned {
+            let held = self.rows.of_partition.iter().zip(owner).filter(|(_, owner)| **owner != NONE);
+            for (&lane, &owner) in held {
+                if let Some(arc) = problem.arc(lane, owner) {
+                    problem.held[arc as usize] += 1;
+                }
+            }
+        }
         problem
     }
 }
@@ -132,10 +140,8 @@ fn proposed_gifts(lanes: &Lanes, subscribers: &Subscribers, merged: &RowProblem,
 fn arcs(lanes: &Lanes, gifts: &[Gift], owner: &[u32], pinned: bool) -> Vec<(u32, u32)> {
     let mut arcs: Vec<(u32, u32)> = gifts.iter().map(|gift| (gift.lane, gift.member)).collect();
     if !pinned {
-        for segment in &lanes.rows.segments {
-            let owners = &owner[segment.start as usize..segment.end as usize];
-            arcs.extend(owners.iter().filter(|&&owner| owner != NONE).map(|&owner| (segment.row, owner)));
-        }
+        let held = lanes.rows.of_partition.iter().zip(owner).filter(|(_, owner)| **owner != NONE);
+        arcs.extend(held.map(|(&lane, &owner)| (lane, owner)));
     }
     arcs.sort_unstable();
     arcs.dedup();
@@ -154,7 +160,8 @@ fn solve(
     budget: &Budget<'_>,
 ) -> (Vec<u32>, Vec<Gift>, Option<Limited>) {
     let even = adjust::merge(problem, lanes, merged, &proposed);
-    let Blocks { blocks, of_row, of_member, flow, .. } = match levels::split(merged, &even, budget) {
+    let loads = merged.loads(&even);
+    let Blocks { blocks, of_row, of_member, flow, .. } = match levels::split(merged, &even, loads, budget) {
         Ok(blocks) => blocks,
         Err((level, spent)) => {
             let (taken, gifts) = adjust::adjust(problem, lanes, merged, proposed, &level);

@@ -27,13 +27,10 @@ pub(super) fn propose(
         members.iter().map(|&member| Reverse((loads[member as usize], member))).collect()
     };
     let mut members = Vec::new();
-    for segment in &lanes.rows.segments {
-        let held = &owner[segment.start as usize..segment.end as usize];
-        let free = held.iter().filter(|&&owner| owner == NONE).count();
-        if free == 0 {
-            continue;
-        }
-        let (set, near_set) = lanes.rows.keys[segment.row as usize];
+    let partitions = lanes.rows.topics.iter().flat_map(|topic| topic.range());
+    for partition in partitions.filter(|&partition| owner[partition] == NONE) {
+        let lane = lanes.rows.of_partition[partition];
+        let (set, near_set) = lanes.rows.keys[lane as usize];
         let near = lanes.near_sets.hubs.row(near_set);
         for &hub in near {
             of_hub[hub as usize].get_or_insert_with(|| heap(lanes.hubs.members.row(hub), loads));
@@ -42,16 +39,15 @@ pub(super) fn propose(
             subscribers.put_members(set, &mut members);
             of_set[set as usize] = Some(heap(&members, loads));
         }
-        for _ in 0..free {
-            let member = if near.is_empty() {
-                of_set[set as usize].as_mut().and_then(|heap| least(heap, loads))
-            } else {
-                let least = near.iter().filter_map(|&hub| least(of_hub[hub as usize].as_mut()?, loads));
-                least.min()
-            };
-            let Some((_, member)) = member else { break };
+        let member = if near.is_empty() {
+            of_set[set as usize].as_mut().and_then(|heap| least(heap, loads))
+        } else {
+            let least = near.iter().filter_map(|&hub| least(of_hub[hub as usize].as_mut()?, loads));
+            least.min()
+        };
+        if let Some((_, member)) = member {
             loads[member as usize] += 1;
-            gave(segment.row, member);
+            gave(lane, member);
         }
     }
 }

@@ -83,11 +83,10 @@ fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
     let subscribers = Subscribers::new(group);
     let lanes = wide::Lanes::new(group, &subscribers, &Rows::of_subscribers(group, &subscribers));
     let mut assigned: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
-    for segment in &lanes.rows.segments {
-        for partition in segment.start as usize..segment.end as usize {
-            assigned.entry((segment.row, a.owner[partition])).or_default().0 += 1;
-            assigned.entry((segment.row, b.owner[partition])).or_default().1 += 1;
-        }
+    for partition in lanes.rows.topics.iter().flat_map(|topic| topic.range()) {
+        let lane = lanes.rows.of_partition[partition];
+        assigned.entry((lane, a.owner[partition])).or_default().0 += 1;
+        assigned.entry((lane, b.owner[partition])).or_default().1 += 1;
     }
     assigned.values().map(|(a, b)| a.abs_diff(*b)).sum()
 }
@@ -99,7 +98,7 @@ fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
     let pinned = objective.mode == Mode::StickyYetFair;
     let problem = RowProblem::new(group, &subscribers, rows, &start.owner, pinned, true);
     let mut plan = start.clone();
-    crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem));
+    crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem).0);
     plan
 }
 
