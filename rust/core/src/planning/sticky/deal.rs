@@ -82,7 +82,7 @@ fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     }
 }
 
-/// [`release`], where the partitions of a topic are in one row.
+/// [`release`], where all partitions of a topic are in one row.
 fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     let rows: Vec<u32> = problem.topics.iter().map(|topic| topic.row).collect();
     let topics_of = Csr::group_by(&rows, problem.rows());
@@ -118,7 +118,7 @@ fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     }
 }
 
-/// [`release`], where each partition has a row of its own.
+/// [`release`], where the partitions of a topic are in several rows.
 fn release_by_partition(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     let losers = || (0..kept.len() as u32).filter(|&arc| problem.held[arc as usize] > kept[arc as usize]);
     // By arc, the place of its next key; NONE for an arc whose member loses no partition of the row.

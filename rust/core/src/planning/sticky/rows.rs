@@ -13,7 +13,7 @@ use crate::planning::subscribers::Subscribers;
 /// The partitions of one topic, and their row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TopicRow {
-    /// The row of all these partitions. [`NONE`] where racks give each partition a row of its own: see [`Rows::of_partition`].
+    /// The row of all these partitions. [`NONE`] where their racks decide their rows: see [`Rows::of_partition`].
     pub row: u32,
     pub start: u32,
     pub end: u32,
