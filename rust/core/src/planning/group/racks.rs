@@ -2,7 +2,6 @@
 
 use hashbrown::HashTable;
 
-use super::NONE;
 use super::slab::{Csr, Interner, hash_of};
 
 /// The racks of the replicas by partition. Racks and sets of racks are numbered.
@@ -48,12 +47,6 @@ impl Racks {
             }
         }
         racks
-    }
-
-    /// Whether a member on `rack` (or without one: [`NONE`]) would read a partition with this rack set from another rack.
-    #[must_use]
-    pub fn mismatch(&self, rack: u32, rack_set: u32) -> bool {
-        rack != NONE && self.sets.row(rack_set).binary_search(&rack).is_err()
     }
 }
 
