@@ -69,7 +69,9 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.settle(partitions)
     readers.until(lambda: len({*first.read, *second.read}) == 10, "all is read")
     away = set(first.held)
+    before = len(second.calls_of("assigned"))
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
+    assert len(second.calls_of("assigned")) == before + 1, "the first left, and did not join again by itself"
     # The member joins again in the turn that calls the listener for the loss. Its own thread makes the report.
     reports.clear()
     readers.until(lambda: first.calls_of("lost"), "it is told", first)

@@ -49,5 +49,5 @@ def access(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         from kafka_assignors.clients.aiokafka import _internals
 
         monkeypatch.setattr(_internals, "table_of", lambda *_: None)
-        monkeypatch.setattr(_internals, "idle_time", lambda _: None)
+        monkeypatch.setattr(_internals, "last_get", lambda _: None)
     return str(request.param)

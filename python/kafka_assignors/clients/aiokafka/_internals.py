@@ -45,9 +45,9 @@ __all__ = [
     "count_gets_exactly",
     "exchange_coordinator",
     "fail_waiting_gets",
-    "idle_time",
     "is_closed",
     "last_batch",
+    "last_get",
     "loop_of",
     "membership_of",
     "native_client",
@@ -456,7 +456,7 @@ class _GetContext:
 
 
 def count_gets_exactly(consumer: Any) -> None:
-    """Mends the count of a consumer's gets, on which `idle_time` relies.
+    """Mends the count of a consumer's gets, on which `last_get` relies.
 
     The client's own count does not decrease when `asyncio.wait_for(consumer.getone(), 1)` times out: the application
     would count as asking for ever, and `max_poll_interval_ms` would never be exceeded.
@@ -468,14 +468,18 @@ def count_gets_exactly(consumer: Any) -> None:
         state.fetch_context = lambda: context
 
 
-def idle_time(consumer: Any) -> float | None:
-    """For how many seconds the application has asked for no records; 0 while it asks. None if this is not shown.
+def last_get(consumer: Any) -> float | None:
+    """When the application's last get ended (`time.monotonic`); infinity during a get. None if this is not shown.
 
-    Any thread may call it.
+    The number is the same until the next get: a member takes every later one for a poll. So the client's
+    `fetcher_idle_time`, which counts back from the present, does not serve. Any thread may call this function.
     """
     state = getattr(consumer, "_subscription", None)
-    idle: float | None = getattr(state, "fetcher_idle_time", None)
-    return idle
+    count: int | None = getattr(state, "_fetch_count", None)
+    ended: float | None = getattr(state, "_last_fetch_ended", None)
+    if count is None or ended is None:
+        return None
+    return math.inf if count > 0 else ended
 
 
 def fail_waiting_gets(consumer: Any, error: Exception) -> bool:

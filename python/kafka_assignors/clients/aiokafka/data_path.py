@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import time
 import weakref
 from dataclasses import dataclass
@@ -137,7 +138,7 @@ class AiokafkaPath:
         assert consumer is not None
         found = _internals.table_of(consumer, self.gate)
         self.table = PublicTable(consumer) if found is None else found
-        if self._gets is None and (found is None or _internals.idle_time(consumer) is None):
+        if self._gets is None and (found is None or _internals.last_get(consumer) is None):
             self._gets = TrackedGets(consumer, self.gate, self.asked)
 
     def let_go(self) -> None:
@@ -342,10 +343,11 @@ class AiokafkaPath:
 
     def asked(self) -> None:
         """Notes that the application asks for records, and raises the error that it has not received yet."""
-        self._has_asked = True
         if self._has_work:
-            # A member that left after `max_poll_interval_ms` without a poll joins again.
+            # A member that left after `max_poll_interval_ms` without a poll joins again in the turn that begins now. A
+            # get before the member left must not count: an application that hangs would be in the group once more.
             self._has_work = False
+            self._has_asked = True
             self.arrivals.ring()
         if self._failure is not None:
             failure = self._failure
@@ -355,14 +357,18 @@ class AiokafkaPath:
 
     @property
     def asks(self) -> bool:
-        """Whether the application asks for records, or has done so since this property was last read."""
+        """Whether the application asks for records, or began the present turn by asking."""
         has_asked, self._has_asked = self._has_asked, False
         return has_asked or self._asks_now(self.consumer)
 
     def _asks_now(self, consumer: Any) -> bool:
+        return consumer is not None and self._last_get(consumer) == math.inf
+
+    def _last_get(self, consumer: Any) -> float | None:
+        """As `last_get`."""
         if self._gets is not None:
-            return self._gets.waiting > 0
-        return consumer is not None and _internals.idle_time(consumer) == 0
+            return math.inf if self._gets.waiting else self._gets.asked_at
+        return _internals.last_get(consumer)
 
     def wake(self) -> float | None:
         """As `DataPath`."""
@@ -374,9 +380,5 @@ class AiokafkaPath:
         self._has_work = bool(self.side.mailbox)
         if self._has_work and not self.arrivals.ring():
             return None
-        if self._asks_now(consumer):
-            return time.monotonic()
-        if self._gets is not None:
-            return self._gets.asked_at
-        idle = _internals.idle_time(consumer)
-        return time.monotonic() - (0.0 if idle is None else idle)
+        now, last = time.monotonic(), self._last_get(consumer)
+        return now if last is None else min(last, now)
