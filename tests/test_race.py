@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from race import __main__ as race_command
 from race import contenders, report
 from race.contenders import FLOORS, OURS, PEERS, Contender, MissingPeerError
+from race.measure import Plans, Timed, measure
 from race.plans import InvalidPlanError, Judge, Quality
 from race.points import POINTS, QUICK, Group, Point, subscription
 from race.run import QUICK as LIMITS
@@ -202,8 +204,9 @@ def test_a_quick_run_measures_the_peers_that_are_installed(tmp_path: Path, capsy
         quick = [each.name for each in (*FLOORS, *OURS, *PEERS[:3], peer("librdkafka cooperative-sticky"))]
         assert list(entries) == quick
         assert {each: entry["status"] for each, entry in entries.items()} == dict.fromkeys(quick, "measured"), name
-        for each in OURS:
+        for each, floor in zip(OURS, FLOORS, strict=True):
             assert entries[each.name]["plans"] == 1
+            assert entries[each.name]["calls"] == entries[floor.name]["calls"]
             assert entries[each.name]["compared"] == 10
             theirs = [
                 entries[other.name] for other in PEERS if other.strategy == each.strategy and other.name in entries
@@ -213,7 +216,37 @@ def test_a_quick_run_measures_the_peers_that_are_installed(tmp_path: Path, capsy
     page = (tmp_path / "results.md").read_text()
     assert all(f"## {point.name}" in page for point in QUICK)
     assert (tmp_path / "race.png").stat().st_size > 10_000
-    assert "librdkafka cooperative-sticky" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "librdkafka cooperative-sticky" in printed
+    assert "kafka-assignors sticky: " in printed
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [(1e9, 10), (0.0, 1)])
+def test_ours_and_the_floor_are_measured_in_turns(budget: float, rounds: int) -> None:
+    """Without time for a second call of ours, the first one counts, and the floor is called once."""
+    calls: list[str] = []
+
+    def timed(name: str, wall: int, cpu: int) -> Timed:
+        calls.append(name)
+        return wall, cpu, {"m": name.encode()}
+
+    plans = Plans(["m"])
+    request = {"budget": budget, "warm": 0, "least": 0}
+    figures = measure(partial(timed, "ours", 30, 20), request, plans, partial(timed, "floor", 3, 2))
+    cold = rounds == 1
+    assert calls == ["ours"] * (not cold) + ["ours", "floor"] * rounds
+    expected = {"wall": 30, "cpu": 20, "beside_wall": 3, "beside_cpu": 2}
+    assert figures == {"cold": cold, **{name: [each] * rounds for name, each in expected.items()}}
+    assert plans.of_call == [0] * rounds
+
+
+def test_the_distance_to_the_floor_is_the_median_and_the_largest() -> None:
+    name = OURS[0].name
+    results = {f"point {each}": {name: measured(cpu_ms=each, floor_cpu_ms=2.0)} for each in (3.0, 2.5, 8.0)}
+    late = {"point 9": {name: {"status": "gave up", "reason": "late"}}}
+    assert list(report.to_floor(results | late)) == [
+        f"{name}: 1.50 times the codec floor in the median, at most 4.00 times (point 8.0)"
+    ]
 
 
 @GO
@@ -234,7 +267,7 @@ def test_the_harness_of_a_peer(name: str, race: Race) -> None:
 
 
 @GO
-@pytest.mark.needs("peers")
+@pytest.mark.needs("java", "peers")
 def test_results_of_parts_add_up(tmp_path: Path) -> None:
     out = ["--quick", "--out", str(tmp_path)]
     first, second, third = QUICK
@@ -265,12 +298,12 @@ def test_a_peer_that_is_missing_is_named(race: Race, monkeypatch: pytest.MonkeyP
     assert line[2] == entry["reason"]
 
 
-def test_a_floor_that_was_not_measured_ends_the_run(race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_figures_of_ours_ends(race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(*_: object) -> dict[str, Any]:
         raise GaveUpError("gave up after 9 s")
 
     monkeypatch.setattr(race, "_measure", measure)
-    with pytest.raises(RuntimeError, match=f"^{FLOORS[0].name} was not measured at {SMALL.name}: gave up after 9 s$"):
+    with pytest.raises(RuntimeError, match=f"^{OURS[0].name} was not measured at {SMALL.name}: gave up after 9 s$"):
         race.run(SMALL, [])
 
 

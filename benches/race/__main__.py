@@ -84,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
     for cells in report.summary(results):
         table.add_row(*cells)
     console.print(table)
+    for line in report.to_floor(results):
+        console.print(line)
     lost = report.behind(results)
     for line in lost:
         console.print(f"NOT AHEAD: {line}")

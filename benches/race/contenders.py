@@ -42,6 +42,7 @@ class Contender:
         strategy: The name of its strategy in the protocol. A peer is compared with ours of the same name.
         worker: The process that runs it.
         call: The strategy in the request to that process.
+        beside: The strategy of the calls that are measured in turns with its own; empty for none.
         warm: The seconds of warm-up before calls count.
         limited: Whether its address space is limited. A JVM reserves more than it uses, so it is not.
     """
@@ -50,6 +51,7 @@ class Contender:
     strategy: str
     worker: str
     call: str
+    beside: str = ""
     warm: float = 0.2
     limited: bool = True
 
@@ -60,8 +62,10 @@ class Contender:
 
 EAGER, COOPERATIVE = "sticky", "cooperative-sticky"
 
-OURS = [Contender(f"kafka-assignors {each}", each, "ours", each) for each in (EAGER, COOPERATIVE)]
 FLOORS = [Contender(f"codec floor {each}", each, "ours", f"floor {each}") for each in (EAGER, COOPERATIVE)]
+OURS = [
+    Contender(f"kafka-assignors {each.strategy}", each.strategy, "ours", each.strategy, each.call) for each in FLOORS
+]
 PEERS = [
     Contender("kafka-python sticky", EAGER, "kafka-python", EAGER, warm=0),
     Contender("kafka-python cooperative-sticky", COOPERATIVE, "kafka-python", COOPERATIVE, warm=0),

@@ -7,14 +7,15 @@ both in JSON:
 - `{"event": "called"}` after the first call; a contender gives up if this event is late;
 - `{"event": "done", "wall": […], "cpu": […], "plans": […], "cold": …}`: nanoseconds of every call that counts; for
   each of the first ten calls the index of its plan in the file `out`; and whether the first call counts, because a
-  second one would not have ended in time;
+  second one would not have ended in time. If the request has `beside`, the answer has `beside_wall` and `beside_cpu`;
 - `{"event": "failed", "error": "…"}` instead of one of them.
 
 A request is `{"file": …, "call": …, "out": …, "warm": …, "budget": …, "least": …}`: the file of the
 point, the strategy, the file for the plans, the seconds of warm-up, the seconds for all calls that count, and the least
-seconds of calls if ten calls are faster. `out` has, big-endian, the number of different plans, and for each the
-assignments in order of the members. Each assignment has its length in four bytes in front, -1 for a member without one.
-The programs in Java and Go follow the same protocol.
+seconds of calls if ten calls are faster. A request to a worker in Python may have `beside`, a second strategy. Its
+calls and those of the first are measured in turns, so that both meet the same disturbances. `out` has, big-endian, the
+number of different plans, and for each the assignments in order of the members. Each assignment has its length in four
+bytes in front, -1 for a member without one. The programs in Java and Go follow the same protocol.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import gc
 import json
 import struct
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter, perf_counter_ns, process_time_ns
 from typing import TYPE_CHECKING, Any
@@ -105,32 +107,43 @@ Timed = tuple[int, int, "Mapping[str, bytes]"]
 """One call: nanoseconds of wall time, nanoseconds of processor time, and the plan."""
 
 
-def measure(timed: Callable[[], Timed], request: dict[str, Any], plans: Plans) -> dict[str, Any]:
-    """Calls as often as the request says; returns the content of the event `done`."""
+def measure(
+    timed: Callable[[], Timed], request: dict[str, Any], plans: Plans, beside: Callable[[], Timed] | None = None
+) -> dict[str, Any]:
+    """Calls as often as the request says, in turns with `beside`; returns the content of the event `done`."""
+    calls = {"": timed} if beside is None else {"": timed, "beside_": beside}
+    times: dict[str, list[tuple[int, int]]] = {name: [] for name in calls}
     begin = perf_counter()
     wall, cpu, plan = timed()
     tell("called")
     # A second call would take as long as the first one, and not end within the budget.
-    if 2 * (perf_counter() - begin) > request["budget"]:
+    cold = 2 * (perf_counter() - begin) > request["budget"]
+    if cold:
+        times[""].append((wall, cpu))
         plans.add(plan)
-        return {"cold": True, "wall": [wall], "cpu": [cpu]}
-    while perf_counter() - begin < request["warm"]:
-        timed()
-    gc.collect()
-    walls: list[int] = []
-    cpus: list[int] = []
-    start = perf_counter()
-    while len(walls) < MOST_CALLS:
-        wall, cpu, plan = timed()
-        walls.append(wall)
-        cpus.append(cpu)
-        plans.add(plan)
-        elapsed = perf_counter() - start
-        if len(walls) >= CALLS and elapsed >= request["least"]:
-            break
-        if elapsed * (len(walls) + 1) / len(walls) > request["budget"]:
-            break
-    return {"cold": False, "wall": walls, "cpu": cpus}
+        if beside is not None:
+            times["beside_"].append(beside()[:2])
+    else:
+        while perf_counter() - begin < request["warm"]:
+            for call in calls.values():
+                call()
+        gc.collect()
+        start = perf_counter()
+        for count in range(1, MOST_CALLS + 1):
+            for name, call in calls.items():
+                wall, cpu, plan = call()
+                times[name].append((wall, cpu))
+                if call is timed:
+                    plans.add(plan)
+            elapsed = perf_counter() - start
+            if count >= CALLS and elapsed >= request["least"]:
+                break
+            if elapsed * (count + 1) / count > request["budget"]:
+                break
+    figures: dict[str, Any] = {"cold": cold}
+    for name, taken in times.items():
+        figures |= {f"{name}wall": [wall for wall, _ in taken], f"{name}cpu": [cpu for _, cpu in taken]}
+    return figures
 
 
 def clocked(call: Callable[[], Mapping[str, bytes]]) -> Callable[[], Timed]:
@@ -152,9 +165,11 @@ def answer(prepare: Callable[[Loaded, str], AbstractContextManager[Callable[[], 
         try:
             loaded = load(request["file"])
             plans = Plans(member for member, _ in loaded.members)
-            with prepare(loaded, request["call"]) as timed:
+            with ExitStack() as stack:
+                calls = [request["call"], *filter(None, [request.get("beside")])]
+                timed, *beside = [stack.enter_context(prepare(loaded, call)) for call in calls]
                 tell("loaded")
-                figures = measure(timed, request, plans)
+                figures = measure(timed, request, plans, *beside)
             plans.write(request["out"])
             tell("done", plans=plans.of_call, **figures)
         except Exception as error:

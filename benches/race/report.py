@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from race.contenders import Contender
     from race.run import Entry
 
-__all__ = ["RESULTS", "behind", "machine", "markdown", "merge", "plot", "publish", "read", "section", "summary"]
+__all__ = [
+    "RESULTS",
+    "behind",
+    "machine",
+    "markdown",
+    "merge",
+    "plot",
+    "publish",
+    "read",
+    "section",
+    "summary",
+    "to_floor",
+]
 
 RESULTS = "results.json"
 
@@ -176,6 +188,21 @@ def summary(results: Results) -> list[list[str]]:
             ]
         )
     return lines
+
+
+def to_floor(results: Results) -> Iterable[str]:
+    """For each of ours: its CPU time against the codec floor, in the median of the points and where it is largest."""
+    for ours in OURS:
+        found = {point: entries.get(ours.name) for point, entries in results.items()}
+        ratios = {
+            point: entry["cpu_ms"] / entry["floor_cpu_ms"]
+            for point, entry in found.items()
+            if entry is not None and entry["status"] == "measured"
+        }
+        if ratios:
+            most = max(ratios, key=ratios.__getitem__)
+            middle, largest = _times(median(ratios.values())), _times(ratios[most])
+            yield f"{ours.name}: {middle} times the codec floor in the median, at most {largest} times ({most})"
 
 
 SUMMARY = ["", "points", "least x ours", "median", "most", "less balanced", "else worse", "most different plans"]

@@ -1,4 +1,8 @@
-"""Runs contenders at points, one process each, one point after the other. After a minute a contender gives up."""
+"""Runs contenders at points, one process each, one point after the other. After a minute a contender gives up.
+
+Ours and its floor are called in turns in one process. Measured one after the other on a machine that others use too,
+their ratio differs by more than a factor of three from run to run.
+"""
 
 from __future__ import annotations
 
@@ -146,21 +150,21 @@ class Race:
         self._workers.clear()
 
     def run(self, point: Point, peers: Sequence[Contender]) -> dict[str, Entry]:
-        """Runs the floors, ours and these peers at one point."""
+        """Runs ours, its floors and these peers at one point."""
         group = point.group()
         judge = Judge(group)
         with tempfile.TemporaryDirectory(prefix="race-") as directory:
             file = Path(directory) / "point"
             group.write(file)
-            entries = {each.name: self._enter(each, point, judge, file) for each in (*FLOORS, *OURS, *peers)}
-        for each in (*FLOORS, *OURS):
-            if entries[each.name]["status"] != "measured":
-                # Every peer's figures are divided by these.
-                raise RuntimeError(f"{each.name} was not measured at {point.name}: {entries[each.name]['reason']}")
-        by_strategy = {
-            strategy: {"floor": entries[floor.name], "ours": entries[ours.name]}
-            for strategy, floor, ours in ((each.strategy, each, mine) for each, mine in zip(FLOORS, OURS, strict=True))
-        }
+            entries = {each.name: self._enter(each, point, judge, file) for each in (*OURS, *peers)}
+        by_strategy = {}
+        for floor, ours in zip(FLOORS, OURS, strict=True):
+            mine = entries[ours.name]
+            if mine["status"] != "measured":
+                # Every peer's figures are divided by those of ours and of the floor.
+                raise RuntimeError(f"{ours.name} was not measured at {point.name}: {mine['reason']}")
+            entries[floor.name] = mine.pop("beside")
+            by_strategy[ours.strategy] = {"floor": entries[floor.name], "ours": mine}
         for each in (*OURS, *peers):
             entry = entries[each.name]
             if entry["status"] == "measured":
@@ -198,19 +202,15 @@ class Race:
             "budget": 0 if once else limits.budget,
             "least": limits.least,
         }
+        if contender.beside and not once:
+            request["beside"] = contender.beside
         return worker.ask(request, limits)
 
     def _measure(self, contender: Contender, judge: Judge, file: Path) -> Entry:
         answer = self._ask(contender, file)
-        entry: Entry = {
-            "status": "measured",
-            "cpu_ms": median(answer["cpu"]) / 1e6,
-            "wall_ms": median(answer["wall"]) / 1e6,
-            "calls": len(answer["wall"]),
-            "cold": answer["cold"],
-        }
-        if contender in FLOORS:
-            return entry
+        entry = _times(answer)
+        if contender.beside:
+            entry["beside"] = _times(answer, "beside_")
         plans = read_plans(file.with_name("plans"), len(judge.ids))
         entry |= {"plans": len({judge.canonical(plan) for plan in plans}), "compared": len(answer["plans"])}
         quality = self._settle(contender, judge, plans[answer["plans"][0]], file)
@@ -226,6 +226,17 @@ class Race:
             plan = read_plans(file.with_name("plans"), len(judge.ids))[answer["plans"][0]]
             rounds += 1
         return judge.quality(plan, rounds)
+
+
+def _times(answer: dict[str, Any], prefix: str = "") -> Entry:
+    cpu, wall = answer[f"{prefix}cpu"], answer[f"{prefix}wall"]
+    return {
+        "status": "measured",
+        "cpu_ms": median(cpu) / 1e6,
+        "wall_ms": median(wall) / 1e6,
+        "calls": len(wall),
+        "cold": answer["cold"],
+    }
 
 
 def _no_easier(given_up: Point, point: Point) -> bool:
