@@ -171,7 +171,8 @@ class DataPath(Protocol):
 
         Returns:
             The time (`time.monotonic`) at which the application last asked for records, or now if it is asking; None if
-            the consumer no longer exists, which ends the member's thread.
+            the consumer no longer exists, which ends the member's thread. A later time than before counts as a poll. So
+            the time must stay the same, to the last digit, until the application asks again.
         """
 
 

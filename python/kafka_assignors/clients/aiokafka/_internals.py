@@ -471,8 +471,8 @@ def count_gets_exactly(consumer: Any) -> None:
 def last_get(consumer: Any) -> float | None:
     """When the application's last get ended (`time.monotonic`); infinity during a get. None if this is not shown.
 
-    The number is the same until the next get: a member takes every later one for a poll. So the client's
-    `fetcher_idle_time`, which counts back from the present, does not serve. Any thread may call this function.
+    The number is the same until the next get, as `DataPath.wake` must return it. The client's `fetcher_idle_time`
+    counts back from the present, so each call gives another one. Any thread may call this function.
     """
     state = getattr(consumer, "_subscription", None)
     count: int | None = getattr(state, "_fetch_count", None)
