@@ -24,6 +24,8 @@ mod uniform;
 mod wide;
 mod within;
 
+use std::borrow::Cow;
+
 use crate::planning::budget::{Goal, Limit, Limited};
 use crate::planning::group::{Group, NONE};
 use crate::planning::objective::{Mode, Objective};
@@ -63,16 +65,16 @@ pub fn assign_within(
     objective: Objective,
     limit: &Limit<'_>,
 ) -> (Plan, Option<Limited>) {
-    // The plan starts from the previous owners and is written over them.
-    let mut plan = Plan { owner: ownership.owner.clone() };
-    if objective.mode == Mode::Fair {
-        plan.owner.fill(NONE);
-    }
+    let owner: Cow<'_, [u32]> = match objective.mode {
+        Mode::Fair => Cow::Owned(vec![NONE; ownership.owner.len()]),
+        Mode::FairYetSticky | Mode::StickyYetFair => Cow::Borrowed(&ownership.owner),
+    };
     let racks = rows::racks_matter(group);
     if objective.mode != Mode::StickyYetFair
         && !racks
         && let Some(subscription) = uniform::only_subscription(group)
     {
+        let mut plan = Plan { owner: owner.into_owned() };
         uniform::assign(group, subscription, &mut plan);
         return (plan, None);
     }
@@ -82,27 +84,27 @@ pub fn assign_within(
     } else {
         Rows::of_subscribers(group, &subscribers)
     };
-    let limited = if racks && rows.arcs(&subscribers) > MOST_ARCS {
+    if racks && rows.arcs(&subscribers) > MOST_ARCS {
         drop(rows);
-        wide::assign(group, &subscribers, objective, &mut plan, limit)
-    } else {
-        dense(group, &subscribers, rows, racks, objective, &mut plan, limit)
-    };
-    (plan, limited)
+        let mut plan = Plan { owner: owner.into_owned() };
+        let limited = wide::assign(group, &subscribers, objective, &mut plan, limit);
+        return (plan, limited);
+    }
+    dense(group, &subscribers, rows, racks, objective, owner, limit)
 }
 
-/// Plans a group with an arc for each row and each of its subscribers. `plan` has the previous owners that count.
+/// Plans a group with an arc for each row and each of its subscribers. `owner` has the previous owners that count.
 fn dense(
     group: &Group,
     subscribers: &Subscribers,
     rows: Rows,
     racks: bool,
     objective: Objective,
-    plan: &mut Plan,
+    owner: Cow<'_, [u32]>,
     limit: &Limit<'_>,
-) -> Option<Limited> {
+) -> (Plan, Option<Limited>) {
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = RowProblem::new(group, subscribers, rows, &plan.owner, pinned, racks);
+    let problem = RowProblem::new(group, subscribers, rows, &owner, pinned, racks);
     let (proposed, loads) = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
@@ -113,6 +115,8 @@ fn dense(
             Ok(taken) => (taken, None),
         },
     };
-    deal::deal(&problem, plan, &taken);
-    limited
+    // The plan is written over the previous owners. They are copied after the search, so that the copy can use its memory.
+    let mut plan = Plan { owner: owner.into_owned() };
+    deal::deal(&problem, &mut plan, &taken);
+    (plan, limited)
 }

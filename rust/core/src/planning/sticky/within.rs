@@ -45,7 +45,6 @@ pub fn assign_restricted(
 
 fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan, Option<Limited>) {
     let Narrowed { group, owner, capacity, .. } = narrowed;
-    let mut plan = Plan { owner: owner.clone() };
     let subscribers = Subscribers::new(group);
     let rows = Rows::of_subscribers(group, &subscribers);
     let mut problem = RowProblem::new(group, &subscribers, rows, owner, false, false);
@@ -64,6 +63,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
             }
         }
     };
+    let mut plan = Plan { owner: owner.clone() };
     deal::deal(&problem, &mut plan, &taken);
     (plan, limited)
 }
