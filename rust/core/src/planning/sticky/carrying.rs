@@ -2,7 +2,7 @@
 //! member that reads thousands of topics, few have a flow. The same bits mark the detours of a node with residual capacity away
 //! from the node.
 
-use crate::planning::group::Csr;
+use super::arcs_of::ArcsOf;
 
 /// One bit for each arc, in the order of [`RowProblem::arcs_of`](super::rows::RowProblem::arcs_of): member after member.
 pub(super) struct Carrying {
@@ -36,10 +36,10 @@ impl Carrying {
     }
 
     /// Sets whether an arc of the member has a positive flow. O(log arcs of the member).
-    pub(super) fn set(&mut self, arcs_of: &Csr, member: u32, arc: u32, carries: bool) {
-        let within = arcs_of.row(member).partition_point(|&other| other < arc) as u32;
+    pub(super) fn set(&mut self, arcs_of: &ArcsOf, member: u32, arc: u32, carries: bool) {
+        let within = arcs_of.of_member(member).partition_point(|other| other.arc < arc) as u32;
         let at = arcs_of.start(member) + within;
-        debug_assert_eq!(arcs_of.row(member).get(within as usize), Some(&arc));
+        debug_assert_eq!(arcs_of.arcs()[at as usize].arc, arc);
         self.put(at, carries);
     }
 

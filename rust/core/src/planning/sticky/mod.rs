@@ -11,6 +11,7 @@
 //!
 //! Where racks make too many pairs of a row and a subscriber, arcs lead from rows to members over hubs (`wide`).
 
+mod arcs_of;
 mod carrying;
 mod deal;
 mod flow;
@@ -106,7 +107,7 @@ fn dense(
     let pinned = objective.mode == Mode::StickyYetFair;
     let problem = RowProblem::new(group, subscribers, rows, &owner, pinned, racks);
     let (proposed, loads) = proposal::propose(&problem);
-    let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.held.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)

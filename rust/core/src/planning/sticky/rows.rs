@@ -7,6 +7,7 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
+use super::arcs_of::ArcsOf;
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::subscribers::Subscribers;
 
@@ -179,15 +180,14 @@ pub(super) struct RowProblem {
     pub members: usize,
     /// Partitions of each row that are to be placed.
     pub supply: Vec<u32>,
-    /// Arcs of row `r`: `row_arcs.start(r)..row_arcs.start(r + 1)`, by ascending member.
+    /// Arcs of row `r`: `arcs.start(r)..arcs.start(r + 1)`, by ascending member.
     pub arcs: Csr,
-    pub arc_row: Vec<u32>,
     /// By arc, the number of partitions that the member holds of the row.
     pub held: Vec<u32>,
     /// By arc, whether the member reads the row from another rack. Empty where racks do not matter.
     pub mismatch: Vec<bool>,
     /// See [`RowProblem::arcs_of`].
-    by_member: OnceCell<Csr>,
+    by_member: OnceCell<ArcsOf>,
     /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
     /// See [`Rows::topics`].
@@ -260,18 +260,12 @@ impl RowProblem {
     /// The problem with these arcs, before anything is counted.
     pub(super) fn with_arcs(members: usize, rows: Rows, arcs: Csr, mismatch: Vec<bool>) -> Self {
         let Rows { topics, of_partition: row_of, .. } = rows;
-        let rows = arcs.len();
-        let mut arc_row = Vec::with_capacity(arcs.items().len());
-        for (row, members) in arcs.rows().enumerate() {
-            arc_row.resize(arc_row.len() + members.len(), row as u32);
-        }
         Self {
             members,
-            supply: vec![0; rows],
+            supply: vec![0; arcs.len()],
             held: vec![0; arcs.items().len()],
             by_member: OnceCell::new(),
             arcs,
-            arc_row,
             mismatch,
             fixed: vec![0; members],
             topics,
@@ -352,8 +346,8 @@ impl RowProblem {
     }
 
     /// Member to its arcs, by ascending row. Only a search needs them, so the first one makes them.
-    pub(super) fn arcs_of(&self) -> &Csr {
-        self.by_member.get_or_init(|| Csr::group_by(self.arcs.items(), self.members))
+    pub(super) fn arcs_of(&self) -> &ArcsOf {
+        self.by_member.get_or_init(|| ArcsOf::new(&self.arcs, self.members))
     }
 
     pub(super) fn member(&self, arc: u32) -> u32 {

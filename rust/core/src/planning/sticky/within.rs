@@ -51,7 +51,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     problem.capacity.clone_from(capacity);
     problem.nobody = Some(nobody);
     let (proposed, loads) = propose(&problem, nobody);
-    let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.held.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => {

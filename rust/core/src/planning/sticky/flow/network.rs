@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::{Detours, End};
 use crate::planning::group::{Csr, NONE};
+use crate::planning::sticky::arcs_of::ArcsOf;
 use crate::planning::sticky::levels::Blocks;
 use crate::planning::sticky::rows::RowProblem;
 
@@ -18,7 +19,7 @@ pub(super) struct Network<'a> {
     /// Row to its members.
     pub arcs: Cow<'a, Csr>,
     /// Member to its arcs.
-    pub arcs_of: Cow<'a, Csr>,
+    pub arcs_of: Cow<'a, ArcsOf>,
     /// Whether members, rows and arcs have the numbers that the problem gives them.
     pub whole: bool,
     /// Where they do not, the arcs, members and rows as the problem numbers them.
@@ -96,7 +97,7 @@ impl<'a> Network<'a> {
         network
     }
 
-    fn of(arcs: Cow<'a, Csr>, arcs_of: Cow<'a, Csr>, member_starts: Vec<u32>, row_starts: Vec<u32>) -> Self {
+    fn of(arcs: Cow<'a, Csr>, arcs_of: Cow<'a, ArcsOf>, member_starts: Vec<u32>, row_starts: Vec<u32>) -> Self {
         Self {
             arcs,
             arcs_of,
@@ -142,7 +143,7 @@ impl<'a> Network<'a> {
             arcs.push_row(&row_members);
         }
         let starts = |of: &Csr| (0..=uneven.len() as u32).map(|place| of.start(place)).collect();
-        let arcs_of = Csr::group_by(arcs.items(), members.items().len());
+        let arcs_of = ArcsOf::new(&arcs, members.items().len());
         let network = Self::of(Cow::Owned(arcs), Cow::Owned(arcs_of), starts(&members), starts(&rows));
         Self { whole: false, origin, members: members.items().to_vec(), rows: rows.items().to_vec(), ..network }
     }

@@ -7,6 +7,7 @@ use super::paths::{DEAD, PathEdge, PathSearch, Visit};
 use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
+use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
 use crate::planning::sticky::carrying::Carrying;
 
 /// The steps for a candidate, besides those for its edges.
@@ -23,8 +24,6 @@ struct Arc {
     taken: u32,
     held: u32,
     proposed: u32,
-    /// Of an arc of a member, its row.
-    row: u32,
 }
 
 /// Whether an arc costs a partition on another rack.
@@ -48,7 +47,7 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     network: &'a Network<'a>,
     /// The arcs of the network: row to its members, and member to its arcs.
     rows: &'a Csr,
-    arcs_of: &'a Csr,
+    arcs_of: &'a ArcsOf,
     members: u32,
     first_row: u32,
     first_block: u32,
@@ -76,15 +75,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let (nodes, members) = (network.nodes(), network.arcs_of.len());
         let (rack, moved) = C::weights(*order, nodes, RACKS);
         let mut arcs = Vec::with_capacity(network.arcs.items().len() + detours.edges.len());
-        for row in 0..network.arcs.len() as u32 {
-            let of_row = network.arcs.start(row)..network.arcs.start(row + 1);
-            arcs.extend(of_row.map(|arc| {
-                let known = network.arc(arc) as usize;
-                Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known], row }
-            }));
-        }
-        let carrying = Carrying::new(network.arcs_of.items(), |&arc| arcs[arc as usize].taken > 0);
-        arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0, row: NONE });
+        arcs.extend((0..network.arcs.items().len() as u32).map(|arc| {
+            let known = network.arc(arc) as usize;
+            Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known] }
+        }));
+        let carrying = Carrying::new(network.arcs_of.arcs(), |of_row| arcs[of_row.arc as usize].taken > 0);
+        arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0 });
         let mut rack_costs = Vec::new();
         if RACKS {
             let arc = |arc: usize| RackCost { mismatch: problem.mismatched(network.arc(arc as u32)), paid: false };
@@ -199,8 +195,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let (start, end) = (self.arcs_of.start(node), self.arcs_of.start(node + 1));
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
-                let arc = self.arcs_of.items()[at as usize];
-                let edge = Edge { place: at - start, to: self.first_row + self.arcs[arc as usize].row, arc };
+                let RowArc { row, arc } = self.arcs_of.arcs()[at as usize];
+                let edge = Edge { place: at - start, to: self.first_row + row, arc };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -258,8 +254,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, u32)) {
         let network = self.network;
         if node < self.members {
-            for &arc in self.arcs_of.row(node) {
-                visit(self.first_row + self.arcs[arc as usize].row, arc);
+            for &RowArc { row, arc } in self.arcs_of.of_member(node) {
+                visit(self.first_row + row, arc);
             }
             let hub = network.hub_of[node as usize];
             if self.raised[node as usize] && hub != NONE {

@@ -8,6 +8,7 @@
 use super::{Blocks, Piece};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::Csr;
+use crate::planning::sticky::arcs_of::RowArc;
 use crate::planning::sticky::carrying::Carrying;
 use crate::planning::sticky::rows::RowProblem;
 
@@ -62,6 +63,13 @@ struct Around {
     steps: u64,
 }
 
+/// A link of a chain: a member gives a partition of the row on one arc, and the next member receives it on the other.
+struct Link {
+    gives: u32,
+    row: u32,
+    receives: u32,
+}
+
 /// How a search around a member ended.
 enum SearchEnd {
     /// The member has no surplus any more, or no steps are left.
@@ -76,10 +84,10 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
-            carrying: Carrying::new(problem.arcs_of().items(), |&arc| flow[arc as usize] > 0),
+            carrying: Carrying::new(problem.arcs_of().arcs(), |of_row| flow[of_row.arc as usize] > 0),
             flow,
             loads,
-            row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.arc_row.len()] },
+            row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.held.len()] },
             row_layer: vec![UNREACHED; rows],
             member_layer: vec![UNREACHED; members],
             row_next: vec![0; rows],
@@ -216,8 +224,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
                 while let Some(place) = self.carrying.next(next, end) {
                     next = place + 1;
-                    let gives = arcs_of.items()[place as usize];
-                    let row = problem.arc_row[gives as usize];
+                    let RowArc { row, arc: gives } = arcs_of.arcs()[place as usize];
                     if self.around.has_seen(row) {
                         continue;
                     }
@@ -337,7 +344,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             while let Some(place) = carrying.next(next, end) {
                 next = place + 1;
                 steps += 1;
-                let row = problem.arc_row[arcs_of.items()[place as usize] as usize];
+                let row = arcs_of.arcs()[place as usize].row;
                 if row_layer[row as usize] != UNREACHED {
                     continue;
                 }
@@ -359,26 +366,25 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// Moves partitions along one shortest chain from `source`; false if the layers offer none.
     fn augment(&mut self, source: u32, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
-        // The chain: the arc on which a member gives, and the arc on which the next member receives.
-        let mut chain: Vec<(u32, u32)> = Vec::new();
+        let mut chain: Vec<Link> = Vec::new();
         let mut member = source;
         loop {
             if self.room(member, threshold) > 0 {
                 break;
             }
-            if let Some((gives, receives)) = self.step(member, budget)? {
-                chain.push((gives, receives));
-                member = self.problem.member(receives);
+            if let Some(link) = self.step(member, budget)? {
+                member = self.problem.member(link.receives);
+                chain.push(link);
             } else {
-                let Some((gives, _)) = chain.pop() else { return Ok(false) };
+                let Some(Link { gives, row, .. }) = chain.pop() else { return Ok(false) };
                 // A dead end: the next search skips it.
-                self.row_next[self.problem.arc_row[gives as usize] as usize] += 1;
+                self.row_next[row as usize] += 1;
                 member = self.problem.member(gives);
             }
         }
         let most = self.surplus(source, threshold).min(self.room(member, threshold));
-        let amount = chain.iter().map(|&(gives, _)| self.flow[gives as usize]).fold(most, u32::min);
-        for &(gives, receives) in &chain {
+        let amount = chain.iter().map(|link| self.flow[link.gives as usize]).fold(most, u32::min);
+        for &Link { gives, receives, .. } in &chain {
             self.change(gives, amount, false);
             self.change(receives, amount, true);
         }
@@ -387,15 +393,14 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Ok(true)
     }
 
-    /// The next pair of arcs from a member to one of the next layer.
-    fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<(u32, u32)>, Spent> {
+    /// The next link from a member to one of the next layer.
+    fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<Link>, Spent> {
         let arcs_of = self.problem.arcs_of();
         let layer = self.member_layer[member as usize];
         let (start, end) = (arcs_of.start(member), arcs_of.start(member + 1));
         while let Some(place) = self.carrying.next(start + self.member_next[member as usize], end) {
             self.member_next[member as usize] = place - start;
-            let gives = arcs_of.items()[place as usize];
-            let row = self.problem.arc_row[gives as usize];
+            let RowArc { row, arc: gives } = arcs_of.arcs()[place as usize];
             budget.spend(1)?;
             if self.row_layer[row as usize] == layer {
                 let mut next = self.row_next[row as usize];
@@ -407,7 +412,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 budget.spend(u64::from(next - self.row_next[row as usize]))?;
                 self.row_next[row as usize] = next;
                 if let Some(receives) = found {
-                    return Ok(Some((gives, receives)));
+                    return Ok(Some(Link { gives, row, receives }));
                 }
             }
             self.member_next[member as usize] += 1;

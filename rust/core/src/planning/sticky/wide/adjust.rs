@@ -8,10 +8,11 @@ use crate::planning::sticky::rows::RowProblem;
 /// The numbers that members take of the lanes, added up for each arc of the problem without racks.
 pub(super) fn merge(problem: &RowProblem, lanes: &Lanes, merged: &RowProblem, taken: &[u32]) -> Vec<u32> {
     let mut sum = vec![0; merged.held.len()];
-    for (arc, &taken) in (0u32..).zip(taken) {
-        let row = lanes.merged_row[problem.arc_row[arc as usize] as usize];
-        if let Some(arc) = merged.arc(row, problem.member(arc)) {
-            sum[arc as usize] += taken;
+    for (row, &merged_row) in (0u32..).zip(&lanes.merged_row) {
+        for arc in problem.arcs_of_row(row) {
+            if let Some(sum_of) = merged.arc(merged_row, problem.member(arc)) {
+                sum[sum_of as usize] += taken[arc as usize];
+            }
         }
     }
     sum
