@@ -2,8 +2,8 @@
 
 use crate::planning::group::Csr;
 
-/// An arc of a member with its row. A search passes most arcs because of their row alone. The rows of a member's arcs are side by
-/// side, and its arcs are far apart: with the row at the arc instead, each would miss the processor's cache.
+/// An arc of a member with its row. A search passes most arcs because of their row alone. The pairs of a member are side by side,
+/// and its arcs are far apart: in a large group, a row that is read from its arc misses the processor's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowArc {
     pub row: u32,
