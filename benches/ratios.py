@@ -93,9 +93,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture
-def ratio(request: pytest.FixtureRequest) -> Ratio:
+def ratio(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]) -> Ratio:
     terminal: pytest.TerminalReporter = request.config.pluginmanager.getplugin("terminalreporter")
-    return Ratio(lambda complaint: terminal.write_line(f"\n{complaint}"))
+
+    def say(complaint: str) -> None:
+        # While pytest captures the output of a test, it captures the lines of its own reporter, too.
+        with capfd.disabled():
+            terminal.write_line(f"\n{complaint}")
+
+    return Ratio(say)
 
 
 def rounds_of(

@@ -72,20 +72,34 @@ BENCHMARKS = {
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Path) -> None:
-    line, code, told = BENCHMARKS[name]
+    line, code, text = BENCHMARKS[name]
+    done = run_benchmark(line, tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert text in done.stdout
+
+
+def test_a_ratio_beyond_its_bound_is_shown_before_the_run_ends(tmp_path: Path) -> None:
+    done = run_benchmark("ratio.count_at_most('floor', 'a', 3, benchmark(int) + 1)", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    before, _, after = done.stdout.partition("= FAILURES =")
+    complaint = next(line for line in after.splitlines() if line.startswith("E  ")).partition("Error: ")[2]
+    assert "floor" in complaint
+    assert complaint in before.splitlines()
+
+
+def run_benchmark(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a benchmark of one line with the committed plug-ins, and with one bound: [floor] "a" = 2."""
     for source in ("conftest.py", "ratios.py", "gate.py"):
-        shutil.copy(BENCHES / source, tmp_path)
-    (tmp_path / "bounds.toml").write_text('[floor]\n"a" = 2\n')
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_new.py").write_text(f"def test_it(benchmark, ratio):\n    {line}\n")
+        shutil.copy(BENCHES / source, folder)
+    (folder / "bounds.toml").write_text('[floor]\n"a" = 2\n')
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_new.py").write_text(f"def test_it(benchmark, ratio):\n    {line}\n")
     options = ["--benchmark-only", "--benchmark-max-time=0.01", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [sys.executable, "-P", "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)]
+    command = [sys.executable, "-P", "-m", "pytest", *options, "--rootdir", str(folder), str(folder)]
     # This process may be a worker of xdist, in which pytest-benchmark would measure nothing.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     alone |= {"CI": "true", "PYTHONPATH": str(BENCHES.parent / "tests")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert told in done.stdout
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
 
 
 def test_the_core_is_compiled_once_for_the_program_the_seeds_and_the_wheel() -> None:
