@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-enum Event {
+enum SimulatedEvent {
     Arrive {
         connection: u64,
         frame: Vec<u8>,
@@ -86,7 +86,7 @@ struct Simulation {
     now: u64,
     sequence: u64,
     random: Random,
-    events: BTreeMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), SimulatedEvent>,
     members: Vec<Member>,
     connections: u64,
     /// By connection: the member, and its unanswered request.
@@ -120,7 +120,7 @@ impl Simulation {
         }
     }
 
-    fn after(&mut self, ms: u64, event: Event) {
+    fn after(&mut self, ms: u64, event: SimulatedEvent) {
         self.sequence += 1;
         self.events.insert((self.now + ms, self.sequence), event);
     }
@@ -128,7 +128,7 @@ impl Simulation {
     fn plan(&mut self, member: usize, ms: u64, act: Act) {
         self.members[member].turn += 1;
         let turn = self.members[member].turn;
-        self.after(ms, Event::Act { member, turn, act });
+        self.after(ms, SimulatedEvent::Act { member, turn, act });
     }
 
     fn start(&mut self) -> usize {
@@ -164,7 +164,7 @@ impl Simulation {
         let frame = write_request(&header, body).expect("a request that fits");
         assert!(self.pending.insert(connection, (member, header)).is_none(), "one request of a connection at a time");
         let latency = self.random.below(self.latency_ms + 1);
-        self.after(latency, Event::Arrive { connection, frame });
+        self.after(latency, SimulatedEvent::Arrive { connection, frame });
     }
 
     fn act(&mut self, member: usize, act: Act) {
@@ -218,7 +218,7 @@ impl Simulation {
         for Reply { connection, frame } in replies {
             self.replies += 1;
             let latency = self.random.below(self.latency_ms + 1);
-            self.after(latency, Event::Deliver { connection, frame });
+            self.after(latency, SimulatedEvent::Deliver { connection, frame });
         }
     }
 
@@ -329,7 +329,7 @@ impl Simulation {
             // The member dies without LeaveGroup.
             0 => {
                 self.members[member].alive = false;
-                self.after(0, Event::Lose { connection: old });
+                self.after(0, SimulatedEvent::Lose { connection: old });
             }
             // The member leaves.
             1 if idle && !self.members[member].id.is_empty() => {
@@ -363,7 +363,7 @@ impl Simulation {
 
     fn reconnect(&mut self, member: usize) {
         let connection = self.members[member].connection;
-        self.after(0, Event::Lose { connection });
+        self.after(0, SimulatedEvent::Lose { connection });
         self.connections += 1;
         self.members[member].connection = self.connections;
         self.members[member].in_generation = false;
@@ -387,25 +387,25 @@ impl Simulation {
             }
             let Some((_, event)) = self.events.pop_first() else { break };
             match event {
-                Event::Arrive { connection, frame } => {
+                SimulatedEvent::Arrive { connection, frame } => {
                     // A request on a lost connection never arrives.
                     if self.pending.contains_key(&connection) {
                         let replies = self.coordinator.handle(self.now, connection, &frame).expect("readable");
                         self.receive(replies);
                     }
                 }
-                Event::Deliver { connection, frame } => {
+                SimulatedEvent::Deliver { connection, frame } => {
                     if self.pending.contains_key(&connection) {
                         self.deliver(connection, &frame);
                     }
                 }
-                Event::Lose { connection } => {
+                SimulatedEvent::Lose { connection } => {
                     self.pending.remove(&connection);
                     let replies = self.coordinator.disconnect(self.now, connection);
                     assert!(replies.iter().all(|reply| reply.connection != connection));
                     self.receive(replies);
                 }
-                Event::Act { member, turn, act } => {
+                SimulatedEvent::Act { member, turn, act } => {
                     let this = &self.members[member];
                     if this.alive && this.turn == turn {
                         self.act(member, act);
