@@ -81,11 +81,20 @@ def test_only_what_really_came_or_went_is_told(crew: Crew, kind: Any) -> None:
     a: Any = crew.hire(kind, topic)
     crew.settle("all for the first", **{topic: 4})
     wait(lambda: a.difference.events == [("gained", [0, 1, 2, 3])], "the first share", [a])
+    # A cooperative rebalance that moves partitions takes two generations.
+    rounds = 2 if a.assignor._assignor.cooperative else 1
+    before = a.difference._holdings._membership
     b: Any = crew.hire(kind, topic)
     crew.settle("a share for both", **{topic: 4})
-    gone = numbers(b)
+    gone, kept = numbers(b), numbers(a)
     wait(lambda: b.difference.events == [("gained", gone)], "the newcomer's share", [a, b])
-    assert a.difference.events[1:] == [("given up", gone)]
+    now = a.difference._holdings._membership
+    if now.member_id == before.member_id and now.generation - before.generation <= rounds:
+        assert a.difference.events[1:] == [("given up", gone)]
+    else:
+        # On a busy machine a member may miss a generation, in which the other one may have had everything.
+        assert a.difference.events[1:] == [("given up", [0, 1, 2, 3]), ("gained", kept)]
+    seen = len(a.difference.events)
     crew.leave(b)
     crew.settle("all for the first again", **{topic: 4})
-    wait(lambda: a.difference.events[2:] == [("gained", gone)], "what came back", [a])
+    wait(lambda: a.difference.events[seen:] == [("gained", gone)], "what came back", [a])
