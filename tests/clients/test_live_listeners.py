@@ -19,17 +19,29 @@ Events = list[tuple[str, list[int]]]
 
 
 class Noting:
-    """Notes the calls of the two callbacks of a `RebalanceDiffListener`."""
+    """Notes the calls of the two callbacks of a `RebalanceDiffListener`, and the generation of each."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.events: Events = []
+        self.memberships: list[Any] = []
+        self.shown: set[int] = set()
 
     def on_partitions_gained(self, partitions: Any) -> None:
-        self.events.append(("gained", [each.partition for each in partitions]))
+        numbers = self._note("gained", partitions)
+        assert not self.shown & set(numbers)
+        self.shown |= set(numbers)
 
     def on_partitions_given_up(self, partitions: Any) -> None:
-        self.events.append(("given up", [each.partition for each in partitions]))
+        numbers = self._note("given up", partitions)
+        assert self.shown >= set(numbers)
+        self.shown -= set(numbers)
+
+    def _note(self, kind: str, partitions: Any) -> list[int]:
+        numbers = [each.partition for each in partitions]
+        self.events.append((kind, numbers))
+        self.memberships.append(self._holdings._membership)  # type: ignore[attr-defined]
+        return numbers
 
 
 class PythonListener(Noting, kafka_python.RebalanceDiffListener):
@@ -71,30 +83,38 @@ def crew(embedded: Kafka) -> Iterator[Crew]:
         member.leave()
 
 
+def expect(member: Any, share: set[int], seen: int, difference: Events, rebalances: int = 1) -> None:
+    """Waits until the events add up to `share`, and asserts that those after the first `seen` are `difference`.
+
+    There are others only after more generations than `rebalances`. On a busy machine these happen: if a join ends
+    between two calls of `poll`, kafka-python 3.0.12 drops the assignment and joins again. Another member may have had
+    every partition in the generation without an assignment, so the listener reports all of them.
+    """
+    listener = member.difference
+    wait(lambda: listener.shown == share, f"a share of {sorted(share)}", [member])
+    if listener.events[seen:] != difference:
+        before, now = listener.memberships[max(seen - 1, 0)], listener.memberships[-1]
+        more = now.member_id != before.member_id or now.generation - before.generation > rebalances
+        assert more, (listener.events, listener.memberships)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_what_really_came_or_went_is_told(crew: Crew, kind: Any) -> None:
     topic = crew.topic(4)
-
-    def numbers(member: Any) -> list[int]:
-        return sorted(number for _, number in member.held)
-
+    everything = {0, 1, 2, 3}
     a: Any = crew.hire(kind, topic)
     crew.settle("all for the first", **{topic: 4})
-    wait(lambda: a.difference.events == [("gained", [0, 1, 2, 3])], "the first share", [a])
+    expect(a, everything, 0, [("gained", [0, 1, 2, 3])], 0)
     # A cooperative rebalance that moves partitions takes two generations.
-    rounds = 2 if a.assignor._assignor.cooperative else 1
-    before = a.difference._holdings._membership
+    rebalances = 2 if a.assignor._assignor.cooperative else 1
+    seen = len(a.difference.events)
     b: Any = crew.hire(kind, topic)
     crew.settle("a share for both", **{topic: 4})
-    gone, kept = numbers(b), numbers(a)
-    wait(lambda: b.difference.events == [("gained", gone)], "the newcomer's share", [a, b])
-    events = a.difference.events[1:]
-    if events != [("given up", gone)]:
-        # On a busy machine a member may miss a generation, in which the other one may have had everything.
-        now = a.difference._holdings._membership
-        assert now.member_id != before.member_id or now.generation - before.generation > rounds, events
-        assert events == [("given up", [0, 1, 2, 3]), ("gained", kept)]
+    wait(lambda: len(b.difference.shown) == 2, "the newcomer's share", [a, b])
+    gone = sorted(b.difference.shown)
+    expect(b, set(gone), 0, [("gained", gone)], 0)
+    expect(a, everything - set(gone), seen, [("given up", gone)], rebalances)
     seen = len(a.difference.events)
     crew.leave(b)
     crew.settle("all for the first again", **{topic: 4})
-    wait(lambda: a.difference.events[seen:] == [("gained", gone)], "what came back", [a])
+    expect(a, everything, seen, [("gained", gone)])
