@@ -226,6 +226,41 @@ def test_a_batch_survives_seeks_pauses_and_polls(sticky: Readers) -> None:
     assert iterate(consumer, 1) == [(topic, this.partition, 7)]
 
 
+def test_a_poll_without_records_asks_the_client_once(sticky: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the group expects an answer: then the poll looks for records again and again."""
+    topic, _ = sticky.topic(2, 0)
+    rare = {"heartbeat_interval_ms": 60_000, "session_timeout_ms": 180_000, "metadata_max_age_ms": 300_000}
+    consumer = consumer_of(sticky.add(further=rare).follow(topic))
+    member: Any = consumer._group.member  # type: ignore[union-attr]
+
+    def is_quiet() -> bool:
+        assert consumer.poll(10) == {}
+        return len(consumer.assignment()) == 2 and bool(member.news_due > time.monotonic() + 30)
+
+    wait_until(is_quiet, "the next request is far away")
+    calls: list[float] = []
+    native = kafka.KafkaConsumer.poll
+
+    def counted(self: Any, timeout_ms: float, **further: Any) -> Any:
+        calls.append(timeout_ms)
+        return native(self, timeout_ms=timeout_ms, **further)
+
+    monkeypatch.setattr(kafka.KafkaConsumer, "poll", counted)
+    started = time.monotonic()
+    assert consumer.poll(300) == {}
+    assert time.monotonic() - started >= 0.3
+    assert len(calls) == 1
+    assert calls[0] > 200
+    assert consumer.poll(0) == {}
+    assert calls[1:] == [0]
+    # While the group expects an answer, the client is asked for the records that came meanwhile.
+    monkeypatch.setattr(type(member), "news_due", property(lambda _: time.monotonic()))
+    calls.clear()
+    assert consumer.poll(100) == {}
+    assert len(calls) > 1
+    assert set(calls) == {0}
+
+
 # Other threads, the end, and no group.
 
 

@@ -212,6 +212,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         if group.is_busy:
             return {}
         deadline = time.monotonic() + timeout_ms / 1000
+        waited = False
         with group.path.polling():
             while True:
                 group.attend_in_poll()
@@ -222,7 +223,11 @@ class KafkaConsumer(_internals.HookedConsumer):
                     most = self.config["max_poll_records"] if max_records is None else max_records
                     return undelivered.take(most, group.paused)
                 now = time.monotonic()
+                if waited and now >= deadline:
+                    # The client has just looked for records. Another look would cost as much as a whole wait.
+                    return {}
                 records, mailbox = group.waits(max(0.0, deadline - now))
+                waited = records is not None and mailbox == 0
                 if records is not None:
                     found = self._fetched(records * 1000, max_records, update_offsets)
                     if found and group.may_hand_out:
