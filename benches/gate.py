@@ -65,13 +65,13 @@ class Bounds:
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
         """Compares ours divided by the other with an upper bound."""
         bound, ratio = self._of(kind, name), ours / other
-        complaint = f"{name}: {ratio:.2f} times {kind}; at most {bound:g} is allowed"
+        complaint = f"{name}: {_figure(ratio)} times {kind}; at most {bound:g} is allowed"
         return Row(kind, name, ours, other, ratio, f"<= {bound:g}", note, None if ratio <= bound else complaint)
 
     def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
         """Compares the other divided by ours with a lower bound."""
         bound, ratio = self._of(kind, name), other / ours
-        complaint = f"{name}: {kind} takes {ratio:.0f} times ours, not {bound:g}"
+        complaint = f"{name}: {kind} takes {_figure(ratio)} times ours, not {bound:g}"
         return Row(kind, name, ours, other, ratio, f">= {bound:g}", note, None if ratio >= bound else complaint)
 
     def within(self, kind: str, name: str, count: float, note: str = "") -> Row:
@@ -84,3 +84,8 @@ class Bounds:
         elif ratio < 1 - TOLERANCE:
             problem = f"{name}: only {count:,.0f} {kind}, {ratio:.2f} times those of bounds.toml: commit the new figure"
         return Row(kind, name, count, bound, ratio, f"1 ± {TOLERANCE:g}", note, problem)
+
+
+def _figure(ratio: float) -> str:
+    """The ratio with four digits or more: with fewer, one just beyond its bound would look like the bound."""
+    return f"{ratio:.4g}" if ratio < 1_000 else f"{ratio:,.0f}"

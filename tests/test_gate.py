@@ -36,7 +36,10 @@ def test_a_count_that_has_become_less_wants_to_be_committed() -> None:
 def test_ratios_hold_up_to_their_bound() -> None:
     assert BOUNDS.at_most("floor", "a", 2, 1).complaint is None
     assert BOUNDS.at_most("floor", "a", 2.01, 1).complaint == "a: 2.01 times floor; at most 2 is allowed"
+    assert BOUNDS.at_most("floor", "a", 2.004, 1).complaint == "a: 2.004 times floor; at most 2 is allowed"
+    assert BOUNDS.at_most("floor", "a", 1234.5, 1).complaint == "a: 1,234 times floor; at most 2 is allowed"
     assert BOUNDS.at_least("peer", "a", 1, 10).complaint is None
+    assert BOUNDS.at_least("peer", "a", 1, 9.96).complaint == "a: peer takes 9.96 times ours, not 10"
     assert BOUNDS.at_least("peer", "a", 1, 9).complaint == "a: peer takes 9 times ours, not 10"
 
 
