@@ -37,6 +37,9 @@ pub(super) struct PathSearch<C> {
     pub(super) round: u32,
     pub(super) visits: Vec<Visit<C>>,
     pub(super) layered: Vec<u32>,
+    /// By node, a bit for those of `layered`. Most edges lead to a node that has its layer: for these the bits, which stay in a
+    /// near cache, save the read of the node's visit, which is anywhere in memory.
+    layered_bits: Vec<u64>,
     /// The first layer with a deficit.
     pub(super) last: u32,
     /// The deficits that the layers reach.
@@ -61,6 +64,7 @@ impl<C: Cost> PathSearch<C> {
                 nodes
             ],
             layered: Vec::new(),
+            layered_bits: vec![0; nodes.div_ceil(64)],
             last: u32::MAX,
             ends: Vec::new(),
             is_marked: false,
@@ -75,7 +79,9 @@ impl<C: Cost> PathSearch<C> {
     pub(super) fn begin(&mut self) {
         self.round += 1;
         self.last = u32::MAX;
-        self.layered.clear();
+        for node in self.layered.drain(..) {
+            self.layered_bits[node as usize / 64] = 0;
+        }
         self.ends.clear();
         self.is_marked = false;
         self.dead_ends = 0;
@@ -85,7 +91,7 @@ impl<C: Cost> PathSearch<C> {
 
     #[inline]
     pub(super) fn is_layered(&self, node: u32) -> bool {
-        self.visits[node as usize].round == self.round
+        self.layered_bits[node as usize / 64] >> (node % 64) & 1 != 0
     }
 
     /// Whether the node is in this layer and may lead to a deficit.
@@ -99,6 +105,7 @@ impl<C: Cost> PathSearch<C> {
         let visit = &mut self.visits[node as usize];
         (visit.round, visit.layer, visit.next) = (self.round, layer, 0);
         self.layered.push(node);
+        self.layered_bits[node as usize / 64] |= 1 << (node % 64);
     }
 
     /// Enters a distance and its number of edges if the distance is less than the present one or, of equal distances, the number.

@@ -328,11 +328,15 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         for &source in sources {
             search.enter(source, 0);
         }
-        let mut at = 0;
+        // `layered` is in the order of the layers, so the end of one says more than a read of each node's visit.
+        let (mut at, mut layer, mut end) = (0, 0, search.layered.len());
         while at < search.layered.len() {
+            if at == end {
+                layer += 1;
+                end = search.layered.len();
+            }
             let node = search.layered[at];
             at += 1;
-            let layer = search.visits[node as usize].layer;
             if layer >= search.last {
                 break;
             }
