@@ -143,7 +143,7 @@ def test_the_shell_lines_are_commands_of_the_pipeline() -> None:
 
 @pytest.mark.needs("spark")
 @pytest.mark.first
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("spark")
 def test_the_shell_lines_run_one_after_the_other(
     kafka_broker: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,7 +183,7 @@ def test_the_shell_lines_run_one_after_the_other(
 
 @pytest.mark.needs("spark")
 @pytest.mark.cluster
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_shell_line_for_a_cluster_runs_on_one(tmp_path: Path) -> None:
     (synth,) = (line for line in HERE if " synth " in line)
     run_in(tmp_path, "bash", "-c", synth)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
 
 SYNTH = ["--groups", "6", "--seed", "4", "--offset-snapshots", "1"]
 
