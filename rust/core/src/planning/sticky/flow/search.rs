@@ -328,7 +328,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         for &source in sources {
             search.enter(source, 0);
         }
-        // `layered` is in the order of the layers, so the end of one says more than a read of each node's visit.
+        // `layered` lists the nodes layer by layer. So the place where a layer ends gives the layer of the next nodes, without a
+        // read of their visits.
         let (mut at, mut layer, mut end) = (0, 0, search.layered.len());
         while at < search.layered.len() {
             if at == end {
