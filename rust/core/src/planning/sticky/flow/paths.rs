@@ -37,8 +37,8 @@ pub(super) struct PathSearch<C> {
     pub(super) round: u32,
     pub(super) visits: Vec<Visit<C>>,
     pub(super) layered: Vec<u32>,
-    /// By node, whether it is in `layered`, as most nodes at the end of an edge are. The bits stay in a near cache; the visit of a
-    /// node is a read anywhere in memory.
+    /// By node, whether it is in `layered`, as most nodes at the end of an edge are. The bits stay in a near cache; the visit of
+    /// a node is a read anywhere in memory.
     layered_bits: Vec<u64>,
     /// The first layer with a deficit.
     pub(super) last: u32,
