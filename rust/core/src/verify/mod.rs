@@ -26,9 +26,11 @@
 mod balance;
 mod claims;
 mod fault;
+mod nodes;
 mod potentials;
 mod restricted;
 mod scratch_plan;
+mod search_tree;
 mod stream_join;
 mod weighted;
 
@@ -306,10 +308,10 @@ impl From<PlanFault> for Stop {
 }
 
 /// The steps that the search for the bounds may take, and the additional ones for each arc of the scratch plan. These steps are
-/// enough to visit each arc of the largest scratch plans some tens of times and each arc of ordinary ones thousands of times;
-/// the proof for an optimal plan takes a few visits.
-const STEPS: u64 = 1 << 25;
-const STEPS_PER_ARC: u64 = 1 << 6;
+/// enough to visit each arc of the largest scratch plans some thirty times and each arc of ordinary ones thousands of times. The
+/// proof for an optimal plan takes a few visits of each arc, and at most 21 in the groups that were tried.
+const STEPS: u64 = 1 << 24;
+const STEPS_PER_ARC: u64 = 1 << 4;
 
 /// How many chains and cycles may be applied to a plan before the search starts again from the previous owners.
 const PATIENCE: usize = 64;
