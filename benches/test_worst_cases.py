@@ -43,6 +43,10 @@ GROUPS = {
         "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,subscription=5,width=5000,racks=30,replicas=4,claims=5,"
         "owners=71,lags=3,seed=8"
     ),
+    "round robin: 52 members on all but some of 933 topics, 28 racks": (
+        "strategy=13,topics=933,partitions=1262,sizes=0,members=52,subscription=1,width=23,racks=28,replicas=3,claims=5,owners=47,"
+        "lags=2,seed=4737"
+    ),
 }
 
 check_bounds("worst-leader", GROUPS)
