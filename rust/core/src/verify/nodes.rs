@@ -11,8 +11,7 @@
 //! member ─► hub ─► member                    the first gets one more, the second one fewer: they swap loads that differ by one
 //! ```
 //!
-//! A near member costs more over the set than over its party, so the cheapest path has the right price. Every difference between
-//! two plans of the least score is a set of cycles of such arcs.
+//! A near member costs more over the set than over its party, so the cheapest path has the right price.
 
 use super::PlanFault;
 use super::scratch_plan::{Cell, ScratchPlan};
