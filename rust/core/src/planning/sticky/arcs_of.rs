@@ -51,6 +51,14 @@ impl ArcsOf {
         self.starts[member as usize]
     }
 
+    /// The place in [`ArcsOf::arcs`] of an arc of the member. O(log arcs of the member).
+    pub(super) fn place(&self, member: u32, arc: u32) -> u32 {
+        let within = self.of_member(member).partition_point(|other| other.arc < arc) as u32;
+        let place = self.start(member) + within;
+        debug_assert_eq!(self.arcs[place as usize].arc, arc);
+        place
+    }
+
     /// The arcs of one member.
     pub(super) fn of_member(&self, member: u32) -> &[RowArc] {
         &self.arcs[self.start(member) as usize..self.start(member + 1) as usize]

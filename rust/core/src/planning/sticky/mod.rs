@@ -12,7 +12,7 @@
 //! Where racks make too many pairs of a row and a subscriber, arcs lead from rows to members over hubs (`wide`).
 
 mod arcs_of;
-mod carrying;
+mod bits;
 mod deal;
 mod flow;
 mod least_loaded;

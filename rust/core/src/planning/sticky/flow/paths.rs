@@ -2,6 +2,7 @@
 
 use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
+use crate::planning::sticky::bits::Bits;
 
 /// An edge of a path: from its node, the place in the node's list.
 pub(super) struct PathEdge {
@@ -39,7 +40,7 @@ pub(super) struct PathSearch<C> {
     pub(super) layered: Vec<u32>,
     /// By node, whether it is in `layered`, as most nodes at the end of an edge are. The bits stay in a near cache; the visit of
     /// a node is a read anywhere in memory.
-    layered_bits: Vec<u64>,
+    layered_bits: Bits,
     /// The first layer with a deficit.
     pub(super) last: u32,
     /// The deficits that the layers reach.
@@ -64,7 +65,7 @@ impl<C: Cost> PathSearch<C> {
                 nodes
             ],
             layered: Vec::new(),
-            layered_bits: vec![0; nodes.div_ceil(64)],
+            layered_bits: Bits::zeros(nodes),
             last: u32::MAX,
             ends: Vec::new(),
             is_marked: false,
@@ -80,7 +81,7 @@ impl<C: Cost> PathSearch<C> {
         self.round += 1;
         self.last = u32::MAX;
         for node in self.layered.drain(..) {
-            self.layered_bits[node as usize / 64] = 0;
+            self.layered_bits.put(node, false);
         }
         self.ends.clear();
         self.is_marked = false;
@@ -91,7 +92,7 @@ impl<C: Cost> PathSearch<C> {
 
     #[inline]
     pub(super) fn is_layered(&self, node: u32) -> bool {
-        self.layered_bits[node as usize / 64] >> (node % 64) & 1 != 0
+        self.layered_bits.has(node)
     }
 
     /// Whether the node is in this layer and may lead to a deficit.
@@ -105,7 +106,7 @@ impl<C: Cost> PathSearch<C> {
         let visit = &mut self.visits[node as usize];
         (visit.round, visit.layer, visit.next) = (self.round, layer, 0);
         self.layered.push(node);
-        self.layered_bits[node as usize / 64] |= 1 << (node % 64);
+        self.layered_bits.put(node, true);
     }
 
     /// Enters a distance and its number of edges if the distance is less than the present one or, of equal distances, the number.

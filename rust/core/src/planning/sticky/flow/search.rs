@@ -8,7 +8,7 @@ use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
-use crate::planning::sticky::carrying::Carrying;
+use crate::planning::sticky::bits::Bits;
 
 /// The steps for a candidate, besides those for its edges.
 const CANDIDATE_STEPS: u64 = 8;
@@ -54,11 +54,11 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     arcs: Vec<Arc>,
     /// By arc, where there are racks.
     rack_costs: Vec<RackCost>,
-    /// The arcs of members with a positive flow.
-    carrying: Carrying,
+    /// By place of an arc at its member, whether it has a positive flow.
+    carrying: Bits,
     /// By place of a detour at a node, whether it has residual capacity away from the node: in its own direction always, against
     /// it while its flow is positive.
-    open: Carrying,
+    open: Bits,
     /// By member, whether it uses its right to `low + 1`.
     raised: Vec<bool>,
     /// By node, its excess (positive) or its deficit (negative).
@@ -79,7 +79,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let known = network.arc(arc) as usize;
             Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known] }
         }));
-        let carrying = Carrying::new(network.arcs_of.arcs(), |of_row| arcs[of_row.arc as usize].taken > 0);
+        let carrying = Bits::new(network.arcs_of.arcs(), |of_row| arcs[of_row.arc as usize].taken > 0);
         arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0 });
         let mut rack_costs = Vec::new();
         if RACKS {
@@ -90,7 +90,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 .extend(detours.edges.iter().map(|edge| RackCost { mismatch: edge.mismatch, paid: paid(edge.from) }));
         }
         let forward = network.detours.as_ref().map(DetoursOf::forward);
-        let open = Carrying::new(&forward.unwrap_or_default(), |&forward| forward);
+        let open = Bits::new(&forward.unwrap_or_default(), |&forward| forward);
         let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
         let mut raised = vec![false; members];
         for member in 0..members {
@@ -308,7 +308,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let carries = *taken > 0;
             if (before > 0) != carries {
                 if (arc as usize) < of_members {
-                    self.carrying.set(self.arcs_of, node.min(to), arc, carries);
+                    self.carrying.put(self.arcs_of.place(node.min(to), arc), carries);
                 } else if let Some(detours) = &self.network.detours {
                     self.open.put(detours.place(node.min(to), arc), carries);
                 }

@@ -9,7 +9,7 @@ use super::{Blocks, Piece};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::Csr;
 use crate::planning::sticky::arcs_of::RowArc;
-use crate::planning::sticky::carrying::Carrying;
+use crate::planning::sticky::bits::Bits;
 use crate::planning::sticky::rows::RowProblem;
 
 const UNREACHED: u32 = u32::MAX;
@@ -25,8 +25,8 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     problem: &'a RowProblem,
     pub(super) flow: Vec<u32>,
     pub(super) loads: Vec<u32>,
-    /// The arcs with a positive flow. A cut removes none of them.
-    carrying: Carrying,
+    /// The arcs with a positive flow, by their places at the members. A cut removes none of them.
+    carrying: Bits,
     row_arcs: RowArcs<'a>,
     row_layer: Vec<u32>,
     member_layer: Vec<u32>,
@@ -84,7 +84,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
-            carrying: Carrying::new(problem.arcs_of().arcs(), |of_row| flow[of_row.arc as usize] > 0),
+            carrying: Bits::new(problem.arcs_of().arcs(), |of_row| flow[of_row.arc as usize] > 0),
             flow,
             loads,
             row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.held.len()] },
@@ -311,7 +311,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         let before = *flow;
         *flow = if more { before + amount } else { before - amount };
         if (before > 0) != (*flow > 0) {
-            self.carrying.set(self.problem.arcs_of(), self.problem.member(arc), arc, *flow > 0);
+            let place = self.problem.arcs_of().place(self.problem.member(arc), arc);
+            self.carrying.put(place, *flow > 0);
         }
     }
 
