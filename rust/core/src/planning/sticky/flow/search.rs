@@ -1,10 +1,10 @@
 //! Successive shortest paths from nodes with an excess to nodes with a deficit.
 
+use super::Input;
 use super::buckets::Entry;
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
 use super::paths::{DEAD, PathEdge, PathSearch, Visit};
-use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
@@ -17,7 +17,7 @@ const CANDIDATE_STEPS: u64 = 8;
 /// the layers against the edges, so a search with few dead ends does without them.
 const DEAD_ENDS: u32 = 16;
 
-/// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
+/// An arc of a row and a member, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     /// Its flow.
@@ -26,20 +26,11 @@ struct Arc {
     proposed: u32,
 }
 
-/// Whether an arc costs a partition on another rack.
-#[derive(Debug, Clone, Copy)]
-struct RackCost {
-    /// The member is on another rack than the row's partitions.
-    mismatch: bool,
-    /// Whether an earlier edge of the path has this cost: on a detour, the edge out of the row has the whole cost.
-    paid: bool,
-}
-
 /// An edge out of a node, as the node's list has it.
 struct Edge {
     place: u32,
     to: u32,
-    /// [`NONE`] for the edge between a member and the hub of its block.
+    /// Detours are numbered behind the arcs. [`NONE`] for the edge between a member and the hub of its block.
     arc: u32,
 }
 
@@ -52,8 +43,10 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     first_row: u32,
     first_block: u32,
     arcs: Vec<Arc>,
-    /// By arc, where there are racks.
-    rack_costs: Vec<RackCost>,
+    /// By detour, its flow.
+    over_detours: Vec<u32>,
+    /// Where there are racks, by arc and then by detour, whether a partition costs a rack miss.
+    far: Bits,
     /// By place of an arc at its member, whether it has a positive flow.
     carrying: Bits,
     /// By place of a detour at a node, whether it has residual capacity away from the node: in its own direction always, against
@@ -74,20 +67,19 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let Input { problem, proposed, order, detours, start, network } = input;
         let (nodes, members) = (network.nodes(), network.arcs_of.len());
         let (rack, moved) = C::weights(*order, nodes, RACKS);
-        let mut arcs = Vec::with_capacity(network.arcs.items().len() + detours.edges.len());
-        arcs.extend((0..network.arcs.items().len() as u32).map(|arc| {
+        let of_arcs = 0..network.arcs.items().len() as u32;
+        let arc = |arc: u32| {
             let known = network.arc(arc) as usize;
             Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known] }
-        }));
+        };
+        let arcs: Vec<Arc> = of_arcs.clone().map(arc).collect();
         let carrying = Bits::new(network.arcs_of.arcs(), |of_row| arcs[of_row.arc as usize].taken > 0);
-        arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0 });
-        let mut rack_costs = Vec::new();
+        let mut far = Bits::zeros(if RACKS { arcs.len() + detours.edges.len() } else { 0 });
         if RACKS {
-            let arc = |arc: usize| RackCost { mismatch: problem.mismatched(network.arc(arc as u32)), paid: false };
-            rack_costs.extend((0..network.arcs.items().len()).map(arc));
-            let paid = |from: End| !matches!(from, End::Row(_));
-            rack_costs
-                .extend(detours.edges.iter().map(|edge| RackCost { mismatch: edge.mismatch, paid: paid(edge.from) }));
+            let mismatches = of_arcs.map(|arc| problem.mismatched(network.arc(arc)));
+            for (at, mismatch) in (0..).zip(mismatches.chain(detours.edges.iter().map(|edge| edge.mismatch))) {
+                far.put(at, mismatch);
+            }
         }
         let forward = network.detours.as_ref().map(DetoursOf::forward);
         let open = Bits::new(&forward.unwrap_or_default(), |&forward| forward);
@@ -115,7 +107,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             first_row,
             first_block,
             arcs,
-            rack_costs,
+            over_detours: vec![0; detours.edges.len()],
+            far,
             carrying,
             open,
             raised,
@@ -128,7 +121,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
 
     /// By arc, its flow; the detours come last.
     pub(super) fn into_taken(self) -> Vec<u32> {
-        self.arcs.iter().map(|arc| arc.taken).collect()
+        self.arcs.iter().map(|arc| arc.taken).chain(self.over_detours).collect()
     }
 
     /// Sends every unit of excess to a deficit. False if there is no path: the blocks admit a plan, so a missing path is a defect
@@ -159,26 +152,29 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     #[inline]
     fn cost(&self, arc: u32, unit: u32) -> C {
         let Arc { held, proposed, .. } = self.arcs[arc as usize];
-        if RACKS && self.rack_costs[arc as usize].paid {
-            return C::from(0);
-        }
-        let mut cost = C::from(if unit > proposed { 1 } else { -1 });
-        if unit > held {
-            cost = cost + self.moved;
-        }
-        if RACKS && self.rack_costs[arc as usize].mismatch {
-            cost = cost + self.rack;
-        }
-        cost
+        let distance = C::from(if unit > proposed { 1 } else { -1 });
+        let cost = if unit > held { distance + self.moved } else { distance };
+        self.with_rack(cost, arc)
+    }
+
+    #[inline]
+    fn with_rack(&self, cost: C, arc: u32) -> C {
+        if RACKS && self.far.has(arc) { cost + self.rack } else { cost }
     }
 
     /// The cost of one unit more on an edge out of `node`, by the potentials; never negative.
     #[inline]
     fn reduced(&self, node: u32, to: u32, arc: u32) -> C {
         let cost = match self.arcs.get(arc as usize) {
-            None => C::from(0),
             Some(&Arc { taken, .. }) if node > to => self.cost(arc, taken + 1),
             Some(&Arc { taken, .. }) => -self.cost(arc, taken),
+            // The edge out of the row has the whole cost of a path over detours. The member at its end neither holds the
+            // partition nor is proposed for it, so the cost does not depend on the flow, which is not read.
+            None if RACKS && arc != NONE && node.max(to) >= self.first_row => {
+                let cost = self.with_rack(self.moved + C::from(1), arc);
+                if node > to { cost } else { -cost }
+            }
+            None => C::from(0),
         };
         let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
         debug_assert!(reduced >= C::from(0), "potentials stay feasible");
@@ -276,7 +272,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if RACKS && let Some(detours) = &network.detours {
             let places = detours.places(node);
             for &(other, arc) in &detours.ends[places.start as usize..places.end as usize] {
-                if other > node || self.arcs[arc as usize].taken > 0 {
+                if other > node || self.over_detours[arc as usize - self.arcs.len()] > 0 {
                     visit(other, arc);
                 }
             }
@@ -284,8 +280,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     }
 
     fn capacity(&self, node: u32, to: u32, arc: u32) -> i64 {
-        let Some(&Arc { taken, held, proposed, .. }) = self.arcs.get(arc as usize) else {
+        if arc == NONE {
             return 1;
+        }
+        let Some(&Arc { taken, held, proposed }) = self.arcs.get(arc as usize) else {
+            let carried = self.over_detours[arc as usize - self.arcs.len()];
+            return if node > to { i64::MAX } else { i64::from(carried) };
         };
         if node > to {
             let step = [held, proposed].into_iter().filter(|&step| step > taken).min();
@@ -297,26 +297,30 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     }
 
     fn carry(&mut self, node: u32, to: u32, arc: u32, amount: i64) {
-        let of_members = self.rows.items().len();
-        if let Some(Arc { taken, .. }) = self.arcs.get_mut(arc as usize) {
-            let before = *taken;
-            if node > to {
-                *taken += amount as u32;
+        if arc == NONE {
+            if node < self.members {
+                self.raised[node as usize] = true;
             } else {
-                *taken -= amount as u32;
+                self.raised[to as usize] = false;
             }
-            let carries = *taken > 0;
-            if (before > 0) != carries {
-                if (arc as usize) < of_members {
-                    self.carrying.put(self.arcs_of.place(node.min(to), arc), carries);
-                } else if let Some(detours) = &self.network.detours {
-                    self.open.put(detours.place(node.min(to), arc), carries);
-                }
-            }
-        } else if node < self.members {
-            self.raised[node as usize] = true;
-        } else {
-            self.raised[to as usize] = false;
+            return;
+        }
+        let of_arcs = self.arcs.len();
+        let taken = match self.arcs.get_mut(arc as usize) {
+            Some(arc) => &mut arc.taken,
+            None => &mut self.over_detours[arc as usize - of_arcs],
+        };
+        let before = *taken;
+        *taken = if node > to { before + amount as u32 } else { before - amount as u32 };
+        let carries = *taken > 0;
+        if (before > 0) == carries {
+            return;
+        }
+        let lower = node.min(to);
+        if (arc as usize) < of_arcs {
+            self.carrying.put(self.arcs_of.place(lower, arc), carries);
+        } else if let Some(detours) = &self.network.detours {
+            self.open.put(detours.place(lower, arc), carries);
         }
     }
 
