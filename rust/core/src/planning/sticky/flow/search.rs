@@ -1,5 +1,7 @@
 //! Successive shortest paths from nodes with an excess to nodes with a deficit.
 
+use std::hint::black_box;
+
 use super::Input;
 use super::buckets::Entry;
 use super::cost::Cost;
@@ -16,6 +18,9 @@ const CANDIDATE_STEPS: u64 = 8;
 /// After this number of dead ends at the present layers, the nodes that lead to a deficit are marked. The marks cost a pass over
 /// the layers against the edges, so a search with few dead ends does without them.
 const DEAD_ENDS: u32 = 16;
+
+/// For this number of nodes at once, the first edges are read ahead.
+const AHEAD: usize = 16;
 
 /// An arc of a row and a member, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
@@ -335,7 +340,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         // `layered` lists the nodes layer by layer. So the place where a layer ends gives the layer of the next nodes, without a
         // read of their visits.
         let (mut at, mut layer, mut end) = (0, 0, search.layered.len());
+        let mut ahead = 0;
         while at < search.layered.len() {
+            if at == ahead {
+                ahead = search.layered.len().min(at + AHEAD);
+                self.read_ahead(&search.layered[at..ahead]);
+            }
             if at == end {
                 layer += 1;
                 end = search.layered.len();
@@ -356,6 +366,26 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             budget.spend(steps)?;
         }
         Ok(search.last < u32::MAX)
+    }
+
+    /// Reads what the visits of these nodes read first, and uses nothing of it. The reads do not depend on each other, so the
+    /// processor waits for all of them at once; the visits would wait for one after the other.
+    #[inline(never)]
+    fn read_ahead(&self, nodes: &[u32]) {
+        let (mut read, mut highest) = (0, C::from(0));
+        for &node in nodes {
+            highest = highest.max(self.potential[node as usize]);
+            if node >= self.first_row && node < self.first_block {
+                let row = node - self.first_row;
+                read ^= self.rows.row(row).first().copied().unwrap_or(0);
+                read ^= self.arcs.get(self.rows.start(row) as usize).map_or(0, |arc| arc.taken);
+            }
+            if RACKS && let Some(detours) = &self.network.detours {
+                read ^= detours.ends.get(detours.places(node).start as usize).map_or(0, |&(to, _)| to);
+            }
+        }
+        // Otherwise the compiler would remove the reads.
+        black_box((read, highest > C::from(0)));
     }
 
     /// Enters the end of an edge into a layer, or among the nodes beyond an edge with a reduced cost. It is not inlined, so that
