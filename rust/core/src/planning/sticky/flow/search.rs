@@ -19,7 +19,8 @@ const CANDIDATE_STEPS: u64 = 8;
 /// the layers against the edges, so a search with few dead ends does without them.
 const DEAD_ENDS: u32 = 16;
 
-/// For this number of nodes at once, the first edges are read ahead.
+/// Where there are racks, the first edges are read ahead for this number of nodes at once. Without racks the nodes are fewer, and
+/// in a chain of members the additional instructions cost more than they save.
 const AHEAD: usize = 16;
 
 /// An arc of a row and a member, with the numbers that its cost depends on.
@@ -342,7 +343,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let (mut at, mut layer, mut end) = (0, 0, search.layered.len());
         let mut ahead = 0;
         while at < search.layered.len() {
-            if at == ahead {
+            if RACKS && at == ahead {
                 ahead = search.layered.len().min(at + AHEAD);
                 self.read_ahead(&search.layered[at..ahead]);
             }
@@ -380,7 +381,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 read ^= self.rows.row(row).first().copied().unwrap_or(0);
                 read ^= self.arcs.get(self.rows.start(row) as usize).map_or(0, |arc| arc.taken);
             }
-            if RACKS && let Some(detours) = &self.network.detours {
+            if let Some(detours) = &self.network.detours {
                 read ^= detours.ends.get(detours.places(node).start as usize).map_or(0, |&(to, _)| to);
             }
         }
