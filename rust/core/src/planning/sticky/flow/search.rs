@@ -19,8 +19,8 @@ const CANDIDATE_STEPS: u64 = 8;
 /// the layers against the edges, so a search with few dead ends does without them.
 const DEAD_ENDS: u32 = 16;
 
-/// Where there are racks, the first edges are read ahead for this number of nodes at once. Without racks the nodes are fewer, and
-/// in a chain of members the additional instructions cost more than they save.
+/// Where there are racks, the first edges of this number of nodes are read at once. In a chain of members without racks, the
+/// additional instructions cost more than they saved.
 const AHEAD: usize = 16;
 
 /// An arc of a row and a member, with the numbers that its cost depends on.
