@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from partitioners import __main__ as benchmarks
-from partitioners import kip_480, live_kafka_python, simulated
+from partitioners import kip_480, live_kafka_python, live_librdkafka, simulated
 from partitioners.accumulator import BATCH_OVERHEAD, RECORD_OVERHEAD, Cluster, Setting, run
 from partitioners.baselines import RandomPartitioner
 from partitioners.brokers import _Proxy
@@ -323,3 +323,18 @@ def test_the_other_cases_on_a_real_broker_are_those_of_a_committed_run() -> None
         if scenario.name not in OTHERWISE_ON_THE_PAGE:
             p99 = (f"{run['figures'][name]['p99_ms']:,.1f}" for name in live_kafka_python.EVERYBODY)
             assert f" | {' | '.join(p99)} | {run['bars'][0]['value']:.2f} | " in page
+
+
+def test_the_producers_beside_librdkafka_are_those_of_a_committed_run() -> None:
+    """The runs have all rounds and are within the bounds, and the page has their figures."""
+    committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    for load, scenario in zip(live_librdkafka.LOADS, live_librdkafka.SCENARIOS, strict=True):
+        run = committed[scenario.name]
+        assert (run["title"], run["quick"], run["rounds"]) == (scenario.title, False, 3)
+        assert all(bar["holds"] for bar in run["bars"])
+        contenders = [run["figures"][name] for name in (live_librdkafka.NATIVE, live_librdkafka.OURS)]
+        cells = [f"{load.linger_ms:,}, {load.rate:,}, {load.batch_size or 1_000_000:,}{' *' * load.size_ends_batches}"]
+        for figure, bar in zip(("batches_per_1000", "p50_ms"), run["bars"], strict=True):
+            cells += [f"{each[figure]:,.1f}" for each in contenders] + [f"{bar['value']:.2f}"]
+        assert f"| {' | '.join(cells)} |\n" in page
