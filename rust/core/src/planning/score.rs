@@ -15,7 +15,12 @@
 pub fn balance_score(loads: &[u64]) -> u128 {
     let mut sorted = loads.to_vec();
     sorted.sort_unstable();
-    let members = sorted.len() as i128;
-    let sum: i128 = (1i128..).zip(&sorted).map(|(i, &load)| (2 * i - members - 1) * i128::from(load)).sum();
+    of_sorted(sorted.into_iter())
+}
+
+/// [`balance_score`] of loads in ascending order. O(members).
+pub(crate) fn of_sorted(loads: impl ExactSizeIterator<Item = u64>) -> u128 {
+    let members = loads.len() as i128;
+    let sum: i128 = (1i128..).zip(loads).map(|(i, load)| (2 * i - members - 1) * i128::from(load)).sum();
     sum.unsigned_abs()
 }

@@ -85,32 +85,46 @@ impl GroupBuilder {
     /// noted as missing.
     pub fn subscription(&mut self, topics: &[u32]) -> u32 {
         let Self { group, known, scratch } = self;
-        scratch.clear();
-        scratch.extend(topics.iter().filter(|&&topic| group.topics.count(topic) > 0));
-        if !scratch.is_sorted_by(|a, b| a < b) {
+        let id = group.subscriptions.len() as u32;
+        let is_last = |group: &Group, topics: &[u32]| id > 0 && group.subscriptions.row(id - 1) == topics;
+        // Most members have the subscription of the member before. A row names no topic without partitions, and neither does a
+        // list that equals it.
+        if is_last(group, topics) {
+            return id - 1;
+        }
+        let exists = |&topic: &u32| group.topics.count(topic) > 0;
+        let row = if topics.is_sorted_by(|a, b| a < b) && topics.iter().all(exists) {
+            topics
+        } else {
+            scratch.clear();
+            scratch.extend(topics.iter().filter(|topic| exists(topic)));
             scratch.sort_unstable();
             scratch.dedup();
-        }
-        for &topic in topics.iter().filter(|&&topic| group.topics.count(topic) == 0) {
-            let name = group.topics.names.get(topic);
-            if !group.missing.contains(name) {
-                group.missing.insert(name.to_owned());
+            for &topic in topics.iter().filter(|topic| !exists(topic)) {
+                let name = group.topics.names.get(topic);
+                if !group.missing.contains(name) {
+                    group.missing.insert(name.to_owned());
+                }
             }
+            if is_last(group, scratch) {
+                return id - 1;
+            }
+            scratch
+        };
+        // The first subscription enters the table together with the second, so a group with only one needs no table.
+        if id == 1 {
+            let first = hash_of(group.subscriptions.row(0));
+            known.insert_unique(first, (first, 0), |&(hash, _)| hash);
         }
-        // Most members have the subscription of the member before, which needs no hash.
-        if let Some(last) = (group.subscriptions.len() as u32).checked_sub(1)
-            && group.subscriptions.row(last) == scratch
-        {
-            return last;
+        if id > 0 {
+            let hash = hash_of(row);
+            let same = |&(of, id): &(u64, u32)| of == hash && group.subscriptions.row(id) == row;
+            if let Some(&(_, id)) = known.find(hash, same) {
+                return id;
+            }
+            known.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         }
-        let hash = hash_of(scratch.as_slice());
-        let same = |&(of, id): &(u64, u32)| of == hash && group.subscriptions.row(id) == scratch;
-        if let Some(&(_, id)) = known.find(hash, same) {
-            return id;
-        }
-        let id = group.subscriptions.len() as u32;
-        group.subscriptions.push_row(scratch);
-        known.insert_unique(hash, (hash, id), |&(hash, _)| hash);
+        group.subscriptions.push_row(row);
         id
     }
 

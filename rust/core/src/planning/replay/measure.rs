@@ -3,7 +3,7 @@
 use crate::planning::group::{Group, NONE};
 use crate::planning::lag::lag_by_member;
 use crate::planning::plan::Plan;
-use crate::planning::score::balance_score;
+use crate::planning::score;
 
 /// The measures of a plan after a rebalance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,11 +56,11 @@ pub(super) struct Moves {
     pub(super) ownerless_ms: Option<u64>,
 }
 
-/// Measures a plan, except for its loads. `subscribed` is by topic: whether it has subscribers. O(partitions + members log
-/// members).
-pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &Moves) -> Figures {
-    let loads = plan.loads(group.members());
-    let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
+/// Measures a plan, except for its weighted loads. `subscribed` is by topic: whether it has subscribers; `counts` has the number
+/// of partitions of each member. O(partitions + members log members).
+pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, counts: &[u32], moves: &Moves) -> Figures {
+    let mut ascending = counts.to_vec();
+    ascending.sort_unstable();
     // Without known lags every sum is 0.
     let lags = if group.topics().lags().is_empty() { Vec::new() } else { lag_by_member(group, plan) };
     let max_lag = lags.iter().copied().max().unwrap_or(0);
@@ -69,10 +69,10 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &M
     Figures {
         members: group.members() as u32,
         partitions: wanted.clone().map(|topic| group.topics().count(topic)).sum(),
-        assigned: loads.iter().sum(),
-        min_count: loads.iter().copied().min().unwrap_or(0),
-        max_count: loads.iter().copied().max().unwrap_or(0),
-        balance_score: balance_score(&wide),
+        assigned: counts.iter().sum(),
+        min_count: ascending.first().copied().unwrap_or(0),
+        max_count: ascending.last().copied().unwrap_or(0),
+        balance_score: score::of_sorted(ascending.iter().copied().map(u64::from)),
         moved: moves.moved,
         moved_needed: moves.moved_needed,
         max_lag,

@@ -55,28 +55,30 @@ impl Owners {
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
     }
 
-    /// The members of the plan become the owners. Returns [`Owners::moved`] of the plan, and its changes, for members and
-    /// partitions.
-    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) -> (u64, Changes) {
+    /// The members of the plan become the owners. `counts` has the number of partitions of each member. Returns [`Owners::moved`] of
+    /// the plan, and its changes, for members and partitions.
+    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan, counts: &[u32]) -> (u64, Changes) {
         let stays = |member: u32| member != NONE && moment.stayed[member as usize];
         let mut losing = vec![false; moment.identities.len()];
         let (mut moved, mut changes) = (0, Changes::default());
+        // Most partitions keep their owner, so all count as kept first. A member that left and is back joins anew, although its
+        // partitions do not move.
+        for (&stayed, &count) in moment.stayed.iter().zip(counts) {
+            let kept = if stayed { &mut changes.held } else { &mut changes.taken_by_joining };
+            *kept += u64::from(count);
+        }
         for (slot, &after) in self.owner.iter_mut().zip(&plan.owner) {
-            let before = *slot;
-            if after == NONE {
-                moved += u64::from(before != NONE);
-                *slot = NONE;
-                continue;
-            }
-            let identity = moment.identities[after as usize];
+            let identity = moment.identities.get(after as usize).copied().unwrap_or(NONE);
+            let before = std::mem::replace(slot, identity);
             if before == identity {
-                // Most partitions. A member that left and is back joins anew, although the partition does not move.
-                changes.held += u64::from(moment.stayed[after as usize]);
-                changes.taken_by_joining += u64::from(!moment.stayed[after as usize]);
                 continue;
             }
-            *slot = identity;
             moved += u64::from(before != NONE);
+            if after == NONE {
+                continue;
+            }
+            let kept = if stays(after) { &mut changes.held } else { &mut changes.taken_by_joining };
+            *kept -= 1;
             let source = if before == NONE { NONE } else { moment.local[before as usize] };
             if stays(source) {
                 changes.held += 1;

@@ -17,73 +17,135 @@ pub(super) fn only_subscription(group: &Group) -> Option<u32> {
 
 /// Turns the previous owners into the plan of a group whose subscribers all have this subscription. O(partitions + members),
 /// plus, for each member that loses partitions, the number that it held.
-///
-/// With `q, r = divmod(partitions, members)`, a member with at most `q` partitions keeps all of them. Of the members with more,
-/// the first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
 pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
-    let topics = group.topics();
-    let subscribers: Vec<u32> =
-        (0..group.members() as u32).filter(|&m| group.subscription_of()[m as usize] == subscription).collect();
-    let all: u32 = group.subscriptions().row(subscription).iter().map(|&topic| topics.count(topic)).sum();
-    let q = all / subscribers.len() as u32;
-    let mut spare = all % subscribers.len() as u32;
-
-    let held = plan.loads(group.members());
-    let mut keeps = vec![0; group.members()];
-    for &member in &subscribers {
-        let held = held[member as usize];
-        let extra = u32::from(held > q && spare > 0);
-        spare -= extra;
-        keeps[member as usize] = held.min(q + extra);
-    }
-    release(group, plan, &held, &keeps);
-
-    let below = subscribers.iter().copied().filter(|&m| keeps[m as usize] < q);
-    let mut ring = Ring::new(below.map(|m| (m, q - keeps[m as usize])), group.members());
-    let at_q = subscribers.iter().copied().filter(|&m| keeps[m as usize] <= q);
-    let mut extras: Option<Ring> = None;
-    let mut of_topic = vec![0u32; group.members()];
-    for &topic in group.subscriptions().row(subscription) {
-        let range = topics.range(topic).start as usize..topics.range(topic).end as usize;
-        let owners = &mut plan.owner[range];
-        if !owners.contains(&NONE) {
-            continue;
+    let shares = Shares::new(group, subscription, plan);
+    match group.subscriptions().row(subscription) {
+        &[topic] => {
+            let range = group.topics().range(topic);
+            shares.deal_one_topic(&mut plan.owner[range.start as usize..range.end as usize]);
         }
-        let cap = (owners.len() as u32).div_ceil(subscribers.len() as u32);
-        for &owner in owners.iter().filter(|&&owner| owner != NONE) {
-            of_topic[owner as usize] += 1;
-            if of_topic[owner as usize] >= cap {
-                ring.pass_over(owner, topic);
-                if let Some(extras) = &mut extras {
-                    extras.pass_over(owner, topic);
+        topics => shares.deal(group, topics, plan),
+    }
+}
+
+/// The numbers of partitions that the members of a group keep and get.
+///
+/// With `q, r = divmod(partitions, subscribers)`, a subscriber with at most `q` partitions keeps all of them. Of the members with more,
+/// the first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
+struct Shares {
+    /// The members with the subscription, ascending.
+    subscribers: Vec<u32>,
+    /// By member, the number of partitions that it has, and of those that it keeps.
+    held: Vec<u32>,
+    keeps: Vec<u32>,
+    q: u32,
+    /// The number of members that get `q + 1` and keep fewer.
+    spare: u32,
+}
+
+impl Shares {
+    fn new(group: &Group, subscription: u32, plan: &Plan) -> Self {
+        let topics = group.topics();
+        let mut subscribers: Vec<u32> = Vec::with_capacity(group.members());
+        subscribers
+            .extend((0..group.members() as u32).filter(|&m| group.subscription_of()[m as usize] == subscription));
+        let all: u32 = group.subscriptions().row(subscription).iter().map(|&topic| topics.count(topic)).sum();
+        let q = all / subscribers.len() as u32;
+        let mut spare = all % subscribers.len() as u32;
+        let held = plan.loads(group.members());
+        let mut keeps = vec![0; group.members()];
+        for &member in &subscribers {
+            let held = held[member as usize];
+            let extra = u32::from(held > q && spare > 0);
+            spare -= extra;
+            keeps[member as usize] = held.min(q + extra);
+        }
+        Self { subscribers, held, keeps, q, spare }
+    }
+
+    /// Deals the partitions of the only topic. O(partitions + members).
+    ///
+    /// Members keep the first of their partitions. The others go, in ascending order, to the members below `q`, which get one each
+    /// in every round, by ascending id; then the spare ones to the first members with `q`. A member that the topic would pass over
+    /// in [`Shares::deal`] wants no more partitions here.
+    fn deal_one_topic(self, owners: &mut [u32]) {
+        let Self { subscribers, mut keeps, q, spare, .. } = self;
+        let kept: u32 = keeps.iter().sum();
+        let mut getting = Vec::with_capacity(owners.len() - kept as usize);
+        let mut below = Vec::with_capacity(subscribers.len());
+        below.extend(subscribers.iter().copied().filter(|&m| keeps[m as usize] < q));
+        for round in 1.. {
+            if below.is_empty() {
+                break;
+            }
+            getting.extend_from_slice(&below);
+            below.retain(|&member| keeps[member as usize] + round < q);
+        }
+        getting.extend(subscribers.iter().filter(|&&m| keeps[m as usize] <= q).take(spare as usize));
+        let mut next = 0;
+        for owner in owners {
+            match keeps.get_mut(*owner as usize) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ => {
+                    *owner = getting[next];
+                    next += 1;
                 }
             }
         }
-        for slot in owners.iter_mut().filter(|owner| **owner == NONE) {
-            let member = if ring.is_empty() {
-                let extras = extras.get_or_insert_with(|| {
-                    let mut extras = Ring::new(at_q.clone().map(|m| (m, 1)), group.members());
-                    for &member in subscribers.iter().filter(|&&m| of_topic[m as usize] >= cap) {
+    }
+
+    /// Deals the partitions of several topics, in a ring. If possible, no member gets more than its part of each topic.
+    fn deal(self, group: &Group, subscribed: &[u32], plan: &mut Plan) {
+        let Self { subscribers, held, keeps, q, .. } = self;
+        let topics = group.topics();
+        release(group, plan, &held, &keeps);
+        let below = subscribers.iter().copied().filter(|&m| keeps[m as usize] < q);
+        let mut ring = Ring::new(below.map(|m| (m, q - keeps[m as usize])), group.members());
+        let at_q = subscribers.iter().copied().filter(|&m| keeps[m as usize] <= q);
+        let mut extras: Option<Ring> = None;
+        let mut of_topic = vec![0u32; group.members()];
+        for &topic in subscribed {
+            let range = topics.range(topic).start as usize..topics.range(topic).end as usize;
+            let owners = &mut plan.owner[range];
+            if !owners.contains(&NONE) {
+                continue;
+            }
+            let cap = (owners.len() as u32).div_ceil(subscribers.len() as u32);
+            for &owner in owners.iter().filter(|&&owner| owner != NONE) {
+                of_topic[owner as usize] += 1;
+                if of_topic[owner as usize] >= cap {
+                    ring.pass_over(owner, topic);
+                    if let Some(extras) = &mut extras {
+                        extras.pass_over(owner, topic);
+                    }
+                }
+            }
+            for slot in owners.iter_mut().filter(|owner| **owner == NONE) {
+                let member = if ring.is_empty() {
+                    let extras = extras.get_or_insert_with(|| {
+                        let mut extras = Ring::new(at_q.clone().map(|m| (m, 1)), group.members());
+                        for &member in subscribers.iter().filter(|&&m| of_topic[m as usize] >= cap) {
+                            extras.pass_over(member, topic);
+                        }
+                        extras
+                    });
+                    extras.rewind();
+                    extras.take(topic)
+                } else {
+                    ring.take(topic)
+                };
+                *slot = member;
+                of_topic[member as usize] += 1;
+                if of_topic[member as usize] >= cap {
+                    ring.pass_over(member, topic);
+                    if let Some(extras) = &mut extras {
                         extras.pass_over(member, topic);
                     }
-                    extras
-                });
-                extras.rewind();
-                extras.take(topic)
-            } else {
-                ring.take(topic)
-            };
-            *slot = member;
-            of_topic[member as usize] += 1;
-            if of_topic[member as usize] >= cap {
-                ring.pass_over(member, topic);
-                if let Some(extras) = &mut extras {
-                    extras.pass_over(member, topic);
                 }
             }
-        }
-        for &owner in owners.iter() {
-            of_topic[owner as usize] = 0;
+            for &owner in owners.iter() {
+                of_topic[owner as usize] = 0;
+            }
         }
     }
 }
@@ -223,5 +285,39 @@ impl Ring {
             place.alive = at as u32 + 1;
         }
         place.member
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::planning::group::{GroupBuilder, TopicSpec, Topics};
+
+    proptest! {
+        #[test]
+        fn one_topic_is_dealt_as_several_are(
+            owner in prop::collection::vec(prop::option::weighted(0.8, 0u32..12), 1..60),
+            subscribes in prop::collection::vec(any::<bool>(), 1..12),
+        ) {
+            let spec = TopicSpec { name: "t", partitions: owner.len() as i64, racks: None };
+            let mut builder = GroupBuilder::new(Topics::new(vec![spec]).unwrap());
+            for (member, &subscribes) in subscribes.iter().enumerate() {
+                let subscription = builder.subscription(if subscribes { &[0] } else { &[] });
+                builder.member(&format!("m{member:02}"), subscription).finish();
+            }
+            let group = builder.finish();
+            // Only subscribers own partitions. If there are none, nothing is dealt.
+            let able = |&member: &u32| subscribes.get(member as usize) == Some(&true);
+            let owner: Vec<u32> = owner.into_iter().map(|owner| owner.filter(able).unwrap_or(NONE)).collect();
+            if let Some(subscription) = only_subscription(&group) {
+                let before = Plan { owner };
+                let (mut one, mut several) = (before.clone(), before.clone());
+                assign(&group, subscription, &mut one);
+                Shares::new(&group, subscription, &before).deal(&group, &[0], &mut several);
+                prop_assert_eq!(one.owner, several.owner);
+            }
+        }
     }
 }
