@@ -62,40 +62,49 @@ pub(crate) fn claim<K: PartialEq>(slot: &mut u32, member: u32, generations: &[K]
 /// The partitions that one member at a time subscribes to.
 struct Subscribed<'a> {
     group: &'a Group,
-    /// By topic, the last subscription that has it, plus one.
-    stamp: Vec<u32>,
-    subscription: u32,
-    /// The topic of the last partition, and its flat range: claims come topic by topic.
-    topic: u32,
+    /// The topics of the member, ascending.
+    topics: &'a [u32],
+    /// The flat partitions around the last claim, all of which the member subscribes to, or none.
     range: std::ops::Range<u32>,
+    subscribes: bool,
+    /// The place of the last topic that does not start behind that claim; 0 if all do.
+    place: usize,
 }
 
 impl<'a> Subscribed<'a> {
     fn new(group: &'a Group) -> Self {
-        Self { group, stamp: vec![0; group.topics().len()], subscription: 0, topic: 0, range: 0..0 }
+        Self { group, topics: &[], range: 0..0, subscribes: false, place: 0 }
     }
 
     fn turn_to(&mut self, member: u32) {
-        let subscription = self.group.subscription_of()[member as usize] + 1;
-        if subscription != self.subscription {
-            self.subscription = subscription;
-            for &topic in self.group.subscription(member) {
-                self.stamp[topic as usize] = subscription;
-            }
-        }
+        *self = Self { topics: self.group.subscription(member), ..Self::new(self.group) };
     }
 
+    #[inline]
     fn contains(&mut self, partition: u32) -> bool {
         if !self.range.contains(&partition) {
-            let topics = self.group.topics();
-            let next = self.topic + 1;
-            self.topic = if (next as usize) < topics.len() && topics.range(next).contains(&partition) {
-                next
-            } else {
-                topics.locate(partition).0
-            };
-            self.range = topics.range(self.topic);
+            self.find(partition);
         }
-        self.stamp[self.topic as usize] == self.subscription
+        self.subscribes
+    }
+
+    /// Claims come topic by topic, and the topics mostly ascend: often the next claim is of the next topic, and else it is searched
+    /// behind the last one. O(log topics of the member).
+    fn find(&mut self, partition: u32) {
+        let topics = self.group.topics();
+        if let Some(&next) = self.topics.get(self.place + 1)
+            && topics.range(next).contains(&partition)
+        {
+            (self.place, self.range, self.subscribes) = (self.place + 1, topics.range(next), true);
+            return;
+        }
+        let first = if partition >= self.range.end { self.place } else { 0 };
+        let starts_before = |&topic: &u32| topics.range(topic).start <= partition;
+        let behind = first + self.topics[first..].partition_point(starts_before);
+        self.place = behind.saturating_sub(1);
+        let last = if behind == 0 { 0..0 } else { topics.range(self.topics[self.place]) };
+        self.subscribes = last.contains(&partition);
+        let next = self.topics.get(behind).map_or(u32::MAX, |&topic| topics.range(topic).start);
+        self.range = if self.subscribes { last } else { last.end..next };
     }
 }

@@ -1,5 +1,6 @@
 //! The arcs of each member. [`RowProblem`](super::rows::RowProblem) has them row after row.
 
+use super::bits::Bits;
 use crate::planning::group::Csr;
 
 /// An arc of a member with its row. A search passes most arcs because of their row alone. The pairs of a member are side by side,
@@ -39,6 +40,22 @@ impl ArcsOf {
             }
         }
         Self { starts, arcs: grouped }
+    }
+
+    /// One bit for each place in [`ArcsOf::arcs`]: whether `is_set` holds for the arc. `arcs` are those of [`ArcsOf::new`]. They are
+    /// read in their own order, and only the bits are written anywhere in memory: in a large group, a read of each arc from its
+    /// place would miss the processor's cache. O(arcs + members).
+    pub(super) fn bits(&self, arcs: &Csr, is_set: impl Fn(u32) -> bool) -> Bits {
+        let mut bits = Bits::zeros(self.arcs.len());
+        let mut next = self.starts[..self.len()].to_vec();
+        for (arc, &member) in (0..).zip(arcs.items()) {
+            let place = &mut next[member as usize];
+            if is_set(arc) {
+                bits.put(*place, true);
+            }
+            *place += 1;
+        }
+        bits
     }
 
     /// The number of members.

@@ -11,14 +11,19 @@ use crate::planning::plan::Plan;
 ///
 /// Of its partitions of a row, a member keeps the first by (number, topic). The rest of the row goes, in the order of the
 /// segments, to the member with the fewest partitions so far that is to get more of this row.
-pub(super) fn deal(problem: &RowProblem, plan: &mut Plan, taken: &[u32]) {
+pub(super) fn deal(problem: &RowProblem, plan: &mut Plan, taken: Vec<u32>) {
     let owner = &mut plan.owner;
-    let kept: Vec<u32> = problem.held.iter().zip(taken).map(|(&held, &taken)| held.min(taken)).collect();
-    release(problem, owner, &kept);
-    let room: Vec<u32> = taken.iter().zip(&kept).map(|(&taken, &kept)| taken - kept).collect();
+    release(problem, owner, &taken);
+    // A large group has millions of arcs, so the room of an arc is written over its number of partitions.
+    let (mut loads, mut room) = (problem.fixed.clone(), taken);
+    for ((&member, &held), room) in problem.arcs.items().iter().zip(&problem.held).zip(&mut room) {
+        let kept = held.min(*room);
+        loads[member as usize] += kept;
+        *room -= kept;
+    }
     let given = |row| problem.arcs_of_row(row).any(|arc| room[arc as usize] > 0);
     let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
-    let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
+    let mut least_loaded = LeastLoaded::new(problem, loads, room);
     let (mut free, mut members) = (Vec::new(), Vec::new());
     let given = |topic: &&TopicRow| topic.row == NONE || gives[topic.row as usize];
     let mut topics = problem.topics.iter().filter(given).peekable();
@@ -69,28 +74,28 @@ fn hand_out(least_loaded: &mut LeastLoaded<'_>, row: u32, free: &[u32], owner: &
     });
 }
 
-/// Takes from each member its partitions of a row beyond `kept`.
-fn release(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
-    let loses = |arc: u32| problem.held[arc as usize] > kept[arc as usize];
-    if !(0..kept.len() as u32).any(loses) {
+/// Takes from each member that holds more partitions of a row than `taken` those beyond that number.
+fn release(problem: &RowProblem, owner: &mut [u32], taken: &[u32]) {
+    let loses = |arc: u32| problem.held[arc as usize] > taken[arc as usize];
+    if !(0..problem.held.len() as u32).any(loses) {
         return;
     }
     if problem.row_of.is_empty() {
-        release_by_row(problem, owner, kept);
+        release_by_row(problem, owner, taken);
     } else {
-        release_by_partition(problem, owner, kept);
+        release_by_partition(problem, owner, taken);
     }
 }
 
 /// [`release`], where all partitions of a topic are in one row.
-fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
+fn release_by_row(problem: &RowProblem, owner: &mut [u32], taken: &[u32]) {
     let rows: Vec<u32> = problem.topics.iter().map(|topic| topic.row).collect();
     let topics_of = Csr::group_by(&rows, problem.rows());
     // By member, the place of its next key; NONE for a member that loses no partition of the row.
     let mut next = vec![NONE; problem.members];
     let mut keys: Vec<u64> = Vec::new();
     for row in 0..problem.rows() as u32 {
-        let losers = problem.arcs_of_row(row).filter(|&arc| problem.held[arc as usize] > kept[arc as usize]);
+        let losers = problem.arcs_of_row(row).filter(|&arc| problem.held[arc as usize] > taken[arc as usize]);
         keys.clear();
         for arc in losers.clone() {
             next[problem.member(arc) as usize] = keys.len() as u32;
@@ -110,8 +115,8 @@ fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
         }
         let mut start = 0;
         for arc in losers {
-            let (held, kept) = (problem.held[arc as usize] as usize, kept[arc as usize] as usize);
-            cut(owner, &mut keys[start..start + held], kept);
+            let (held, keeps) = (problem.held[arc as usize] as usize, taken[arc as usize] as usize);
+            cut(owner, &mut keys[start..start + held], keeps);
             start += held;
             next[problem.member(arc) as usize] = NONE;
         }
@@ -119,10 +124,10 @@ fn release_by_row(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
 }
 
 /// [`release`], where the partitions of a topic are in several rows.
-fn release_by_partition(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
-    let losers = || (0..kept.len() as u32).filter(|&arc| problem.held[arc as usize] > kept[arc as usize]);
+fn release_by_partition(problem: &RowProblem, owner: &mut [u32], taken: &[u32]) {
+    let losers = || (0..problem.held.len() as u32).filter(|&arc| problem.held[arc as usize] > taken[arc as usize]);
     // By arc, the place of its next key; NONE for an arc whose member loses no partition of the row.
-    let mut next = vec![NONE; kept.len()];
+    let mut next = vec![NONE; problem.held.len()];
     let mut loses = vec![false; problem.members];
     let mut keys: Vec<u64> = Vec::new();
     for arc in losers() {
@@ -145,8 +150,8 @@ fn release_by_partition(problem: &RowProblem, owner: &mut [u32], kept: &[u32]) {
     }
     let mut start = 0;
     for arc in losers() {
-        let (held, kept) = (problem.held[arc as usize] as usize, kept[arc as usize] as usize);
-        cut(owner, &mut keys[start..start + held], kept);
+        let (held, keeps) = (problem.held[arc as usize] as usize, taken[arc as usize] as usize);
+        cut(owner, &mut keys[start..start + held], keeps);
         start += held;
     }
 }

@@ -118,6 +118,6 @@ fn dense(
     };
     // The plan is written over the previous owners. They are copied after the search, so that the copy can use its memory.
     let mut plan = Plan { owner: owner.into_owned() };
-    deal::deal(&problem, &mut plan, &taken);
+    deal::deal(&problem, &mut plan, taken);
     (plan, limited)
 }

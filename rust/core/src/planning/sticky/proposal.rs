@@ -9,6 +9,9 @@ use super::rows::RowProblem;
 pub(super) fn propose(problem: &RowProblem) -> (Vec<u32>, Vec<u32>) {
     let mut taken = problem.held.clone();
     let loads = problem.loads(&taken);
+    if problem.free.is_empty() {
+        return (taken, loads);
+    }
     let mut room = vec![u32::MAX; taken.len()];
     if !problem.mismatch.is_empty() {
         for row in 0..problem.rows() as u32 {

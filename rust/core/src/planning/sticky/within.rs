@@ -64,7 +64,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
         }
     };
     let mut plan = Plan { owner: owner.clone() };
-    deal::deal(&problem, &mut plan, &taken);
+    deal::deal(&problem, &mut plan, taken);
     (plan, limited)
 }
 

@@ -50,13 +50,13 @@ pub(super) fn cheapest(
         return Ok(taken);
     }
     let network = Network::lay(problem, blocks, &uneven, detours);
-    let input = Input { problem, proposed, order, detours, start, network };
+    let input = Input { problem, proposed, order, detours, start };
     let solved = if problem.mismatch.is_empty() && detours.edges.is_empty() {
-        solve::<i64, false>(input, budget)
-    } else if fits_64_bits(input.network.nodes()) {
-        solve::<i64, true>(input, budget)
+        solve::<i64, false>(&network, input, budget)
+    } else if fits_64_bits(network.nodes()) {
+        solve::<i64, true>(&network, input, budget)
     } else {
-        solve::<i128, true>(input, budget)
+        solve::<i128, true>(&network, input, budget)
     };
     match solved {
         Ok(Some(taken)) => Ok(taken),
@@ -72,26 +72,26 @@ struct Input<'a> {
     order: RackOrder,
     detours: &'a Detours,
     start: Start,
-    network: Network<'a>,
 }
 
-fn solve<C: Cost, const RACKS: bool>(input: Input<'_>, budget: &Budget<'_>) -> Result<Option<Vec<u32>>, Spent> {
-    let mut flow = Flow::<C, RACKS>::new(&input);
+fn solve<C: Cost, const RACKS: bool>(
+    network: &Network<'_>,
+    input: Input<'_>,
+    budget: &Budget<'_>,
+) -> Result<Option<Vec<u32>>, Spent> {
+    let mut flow = Flow::<C, RACKS>::new(network, &input);
     if !flow.carry_all(budget)? {
         return Ok(None);
     }
-    let carried = flow.into_taken();
-    let Input { detours, start, network, .. } = input;
-    let mut taken = start.taken;
-    let of_arcs = carried.len() - detours.edges.len();
+    let mut taken = input.start.taken;
     if network.whole {
-        taken.copy_from_slice(&carried[..of_arcs]);
+        taken.iter_mut().zip(flow.taken()).for_each(|(taken, carried)| *taken = carried);
     } else {
-        for (&arc, &carried) in network.origin.iter().zip(&carried) {
+        for (&arc, carried) in network.origin.iter().zip(flow.taken()) {
             taken[arc as usize] = carried;
         }
     }
-    taken.extend_from_slice(&carried[of_arcs..]);
+    taken.extend_from_slice(flow.over_detours());
     Ok(Some(taken))
 }
 

@@ -69,8 +69,8 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
 }
 
 impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
-    pub(super) fn new(input: &'a Input<'_>) -> Self {
-        let Input { problem, proposed, order, detours, start, network } = input;
+    pub(super) fn new(network: &'a Network<'_>, input: &Input<'_>) -> Self {
+        let Input { problem, proposed, order, detours, start } = input;
         let (nodes, members) = (network.nodes(), network.arcs_of.len());
         let (rack, moved) = C::weights(*order, nodes, RACKS);
         let of_arcs = 0..network.arcs.items().len() as u32;
@@ -79,7 +79,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known] }
         };
         let arcs: Vec<Arc> = of_arcs.clone().map(arc).collect();
-        let carrying = Bits::new(network.arcs_of.arcs(), |of_row| arcs[of_row.arc as usize].taken > 0);
+        let carrying = network.arcs_of.bits(&network.arcs, |arc| arcs[arc as usize].taken > 0);
         let mut far = Bits::zeros(if RACKS { arcs.len() + detours.edges.len() } else { 0 });
         if RACKS {
             let mismatches = of_arcs.map(|arc| problem.mismatched(network.arc(arc)));
@@ -125,9 +125,14 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// By arc, its flow; the detours come last.
-    pub(super) fn into_taken(self) -> Vec<u32> {
-        self.arcs.iter().map(|arc| arc.taken).chain(self.over_detours).collect()
+    /// By arc of the network, its flow.
+    pub(super) fn taken(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.arcs.iter().map(|arc| arc.taken)
+    }
+
+    /// By detour, its flow.
+    pub(super) fn over_detours(&self) -> &[u32] {
+        &self.over_detours
     }
 
     /// Sends every unit of excess to a deficit. False if there is no path: the blocks admit a plan, so a missing path is a defect

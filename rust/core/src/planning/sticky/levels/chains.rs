@@ -84,7 +84,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
-            carrying: Bits::new(problem.arcs_of().arcs(), |of_row| flow[of_row.arc as usize] > 0),
+            carrying: problem.arcs_of().bits(&problem.arcs, |arc| flow[arc as usize] > 0),
             flow,
             loads,
             row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.held.len()] },

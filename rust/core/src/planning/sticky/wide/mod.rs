@@ -122,7 +122,7 @@ pub(super) fn assign(
     let own = arcs.iter().zip(taken).map(|(&(lane, member), count)| Gift { lane, member, count });
     let gifts: Vec<Gift> = own.chain(gifts).collect();
     let taken = with_gifts(&dealt, vec![0; with.len()], &gifts);
-    deal::deal(&dealt, plan, &taken);
+    deal::deal(&dealt, plan, taken);
     limited
 }
 

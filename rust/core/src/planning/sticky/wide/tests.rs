@@ -99,7 +99,7 @@ fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
     let pinned = objective.mode == Mode::StickyYetFair;
     let problem = RowProblem::new(group, &subscribers, rows, &start.owner, pinned, true);
     let mut plan = start.clone();
-    crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem).0);
+    crate::planning::sticky::deal::deal(&problem, &mut plan, crate::planning::sticky::proposal::propose(&problem).0);
     plan
 }
 
