@@ -12,7 +12,8 @@ use crate::protocol::subscription::NO_GENERATION;
 #[derive(Debug)]
 pub struct GroupBuilder {
     group: Group,
-    /// The ids of the subscriptions, each with its hash, so that a long subscription is hashed only once.
+    /// The ids of the subscriptions, each with its hash, so that a long subscription is hashed only once. Empty while there is only
+    /// one subscription.
     known: HashTable<(u64, u32)>,
     scratch: Vec<u32>,
 }
