@@ -8,7 +8,8 @@
 use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::{CONTESTED, NEVER, Ownership};
 
-/// Settles the claims of a group. O(claims + partitions + subscriptions).
+/// Settles the claims of a group. O(claims × log topics + partitions + members log members); a claim of the last claim's topic, or
+/// of the member's next one, takes constant time.
 ///
 /// `forming` is the generation that is being formed, where the client knows it; [`NEVER`] takes its place where it is not known.
 /// A claim of this generation or a later one is false and does not count. With `held`, [`Ownership::held`] is settled too.
