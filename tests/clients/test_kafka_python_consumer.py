@@ -323,13 +323,15 @@ def test_without_a_group_it_is_the_clients_own(embedded: Kafka) -> None:
 
 
 def group_metadata_name_the_member_or_its_last_identity(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(2)
+    topic, partitions = sticky.topic(2, 1)
     first = sticky.add(further={"group_instance_id": unique("instance")})
     consumer = consumer_of(first)
     before = consumer.group_metadata()
     assert (before.group_id, before.generation_id, before.member_id) == (sticky.group, -1, "")
     first.follow(topic)
     sticky.settle(partitions)
+    # Committed offsets that arrive later would make the first due before the second has joined.
+    sticky.until(lambda: len(first.read) == 2, "all is read")
     stable = consumer.group_metadata()
     member_id, generation = first.side.latest
     assert stable[:4] == (sticky.group, generation, member_id, consumer.config["group_instance_id"])

@@ -9,7 +9,7 @@ import pytest
 
 from support.broker import Kafka, unique
 from support.members import JavaMember
-from support.moving import MovingGroup, Reader
+from support.moving import SESSION_MS, MovingGroup, Reader
 from support.needs import rest
 from support.own import Sparing
 
@@ -141,13 +141,22 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
     consumer_protocol_kafka: Kafka, start_member: StartMember, trace: Trace, strategy: str
 ) -> None:
     topics = {consumer_protocol_kafka.create_topic(unique("t"), 8): 8}
-    further = {"assignor": f"org.apache.kafka.clients.consumer.{IN_JAVA[strategy]}"}
+    assignor = f"org.apache.kafka.clients.consumer.{IN_JAVA[strategy]}"
     with MovingGroup(consumer_protocol_kafka.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
         # The first member of a group leads until it leaves. Here it is ours, so that no assignment has user data.
         ours = group.our_confluent(strategy)
         group.settle()
         native = third(group, strategy)
-        java = start_member(JavaMember, "java", consumer_protocol_kafka, group.group_id, **further)
+        # The session of the other members, not the short one of `support.members`: a member that is expelled loses its
+        # last records, which others then read again.
+        java = start_member(
+            JavaMember,
+            "java",
+            consumer_protocol_kafka,
+            group.group_id,
+            assignor=assignor,
+            session_timeout_ms=SESSION_MS,
+        )
         java.subscribe(*topics)
 
         def by_java() -> Iterable[tuple[str, int]]:
@@ -193,6 +202,7 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group._producing = False
         group._producer.join(30)
         _read_by_java(trace, group)
+        assert [event for event in trace.events if event.kind == "lost"] == [], "a consumer of Java was expelled"
         # A cooperative consumer of Java reads on while it joins again. It does not commit these records before it gives
         # their partitions up. Only an eager consumer stops reading first. Java's ConsumerCoordinator says so in a
         # comment, where it marks partitions as pending revocation.
