@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow
 import pytest
 from typer.testing import CliRunner
 
+from kafka_assignors import _core
 from kafka_assignors.errors import TableError
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.commands import read
-from kafka_assignors.spark.decoding import DECODED
+from kafka_assignors.spark.decoding import DECODED, decode_wide
 from kafka_assignors.spark.ledger import Ledger
 from kafka_assignors.spark.schemas import schema
-from support.offsets_records import commit_key, commit_value, group_value, key
+from support.offsets_records import commit_key, commit_value, group_value, key, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +67,17 @@ def test_a_dump_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.read.parquet(str(out / "membership_events")).collect()
     assert {(row.client_id, row.client_host) for row in events} == {(None, None)}
     assert {row["key"] for row in spark.read.parquet(str(out / "rejected_records")).collect()} == {None}
+
+
+@pytest.mark.parametrize("clients", [False, True])
+@pytest.mark.parametrize("keep_bytes", [False, True])
+def test_spark_and_the_core_agree_where_rows_have_nulls(spark: SparkSession, clients: bool, keep_bytes: bool) -> None:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    declared = decode_wide(spark.createDataFrame([], RECORDS), clients=clients, keep_bytes=keep_bytes).schema
+    decoder = _core.OffsetsTopic({}, clients, keep_bytes)
+    found = pyarrow.record_batch(next(decoder.decode(records([(commit_key("g", "orders", 3), commit_value(42, 900))]))))
+    assert found.schema == to_arrow_schema(declared)
 
 
 def test_a_capture_is_read_as_far_as_its_batches_are_whole(spark: SparkSession, tmp_path: Path) -> None:

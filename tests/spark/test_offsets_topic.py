@@ -20,7 +20,7 @@ from kafka_assignors import (
     _core,
 )
 from kafka_assignors.errors import TableError
-from kafka_assignors.spark.decoding import DECODED
+from kafka_assignors.spark.decoding import DECODED, _gathered
 from kafka_assignors.userdata import Assignment
 from support.offsets_records import SCHEMA, commit_key, commit_value, group_value, key, records
 
@@ -175,6 +175,47 @@ def test_nulls_in_a_dump_are_kept_aside() -> None:
     ]
 
 
+def test_rows_have_the_place_of_their_record() -> None:
+    """Records of all tables by turns, from the middle of a larger batch, and some without an offset."""
+    subscription = StickyAssignor().metadata(["t"], MemberState({}, None, None))
+    generation = group_value(1, "sticky", [(name, None, subscription, b"") for name in "mn"])
+    pairs = [(key(2, "g"), generation), (commit_key("g", "t", 1), commit_value(5, 77)), (key(2, "g"), None)]
+    whole = records(pairs * 20, partition=3, start=100, ts=1_000)
+    nulls = pyarrow.array([None if at % 15 == 12 else 100 + at for at in range(60)], pyarrow.int64())
+    whole = whole.set_column(3, "offset", nulls)
+    found = decoded(whole.slice(7, 50))
+    places = {
+        name: [(row["src_partition"], row.get("src_offset"), row["row"], row["ts"]) for row in table]
+        for name, table in found.items()
+    }
+    at = range(7, 57)
+    there = [index for index in at if nulls[index].is_valid]
+    assert places["membership_events"] == [
+        (3, 100 + index, row, 1_000 + index) for index in there if index % 3 == 0 for row in range(2)
+    ]
+    assert places["offset_commits"] == [(3, 100 + index, 0, 77) for index in at if index % 3 == 1]
+    assert places["rejected_records"] == [
+        (3, nulls[index].as_py(), 0, 1_000 + index) for index in at if index % 3 == 2 or index not in there
+    ]
+
+
+def test_names_that_are_not_ascii_or_not_utf_8() -> None:
+    """Invalid UTF-8 in a subscription becomes U+FFFD, as in Java. In the name of a group it makes the record broken."""
+    names = [b"caf\xc3\xa9-orders", b"orders-\xff", b"\xc3", b"o", b""]
+    listed = struct.pack(">i", len(names)) + b"".join(struct.pack(">h", len(name)) + name for name in names)
+    subscription = struct.pack(">h", 0) + listed + struct.pack(">i", -1)
+    good = (key(2, "caf\xe9"), group_value(1, "range", [("m\xe9mber", None, subscription, b"")]))
+    bad = (struct.pack(">hh", 2, 9) + b"orders-\xff\xff", None)
+    found = decoded(records([good, bad, (commit_key("\u4e2d\u6587-group", "t\xf6pic", 1), None)]))
+    (event,) = found["membership_events"]
+    assert (event["group_id"], event["member_id"]) == ("caf\xe9", "m\xe9mber")
+    assert event["topics"] == ["caf\xe9-orders", "orders-\ufffd", "\ufffd", "o", ""]
+    (commit,) = found["offset_commits"]
+    assert (commit["group_id"], commit["topic"]) == ("\u4e2d\u6587-group", "t\xf6pic")
+    (rejected,) = found["rejected_records"]
+    assert rejected["detail"] == "the record's key: cannot read group at byte 2: the string is not UTF-8"
+
+
 def test_topic_ids_get_their_names() -> None:
     value = struct.pack(">hB", 0, 2) + TOPIC_ID + b"\x03" + struct.pack(">ii", 0, 3) + b"\x00\x00"
     batch = records([(key(7, "g", "m"), value), (key(6, "g"), struct.pack(">hiB", 0, 12, 0))])
@@ -234,3 +275,15 @@ def test_other_batches_are_refused() -> None:
     with pytest.raises(TableError, match="the batch is damaged"):
         decoder.decode(pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA))
     assert list(decoder.decode(records([(key(3, "g"), struct.pack(">hiB", 0, 1, 0))]))) == []
+
+
+def test_small_batches_are_joined_and_large_ones_are_not_copied() -> None:
+    small = [records([(bytes([number]), b"v")] * 20_000) for number in range(5)]
+    large = [records([(bytes([number]), bytes(9 << 20))] * 2) for number in range(5, 7)]
+    given = [*small, large[0], small[0], large[1]]
+    joined = list(_gathered(iter(given)))
+    assert [batch.num_rows for batch in joined] == [60_000, 40_000, 2, 20_000, 2]
+    assert [joined[2], joined[4]] == large
+    places = [batch.column("value").buffers()[2].address for batch in (joined[2], joined[4])]
+    assert places == [batch.column("value").buffers()[2].address for batch in large]
+    assert pyarrow.Table.from_batches(joined) == pyarrow.Table.from_batches(given)

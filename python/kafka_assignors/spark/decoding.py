@@ -6,7 +6,7 @@ with the reason. Client ids and hosts may name people and machines, so they are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError, TableError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
 
@@ -23,14 +24,15 @@ __all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of
 # buffer of 1 GiB, the largest size to which Arrow's Java doubles a buffer.
 _RECORDS = 1_000
 # Batches are joined up to this number of rows, or of bytes, for one call of the core: a call costs much for each batch,
-# because the rows have many columns, and little for each row.
-_GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
+# because the rows have many columns, and little for each row. A batch with more bytes is not joined, since joining
+# copies it.
+_GATHERED_ROWS, _GATHERED_BYTES = 50_000, 16 << 20
 
 # The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`). Most records are commits: their
 # columns come first, and all other columns are in a list with one struct, which is null for commits.
 _WIDE = (
-    "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, topic string, "
-    "topic_id string, partition int, committed bigint, leader_epoch int"
+    "table tinyint not null, src_partition int, src_offset bigint, row int not null, ts bigint, group_id string, "
+    "topic string, topic_id string, partition int, committed bigint, leader_epoch int"
 )
 _REST = {
     "kind": "string",
@@ -136,8 +138,21 @@ def decode_wide(
 
     left_out = (set() if clients else _CLIENTS) | (set() if keep_bytes else _BYTES)
     rest = ", ".join(f"{name}: {kind}" for name, kind in _REST.items() if name not in left_out)
-    columns = f"{_WIDE}, rest array<struct<{rest}>>"
-    return records_of(records).mapInArrow(decode_batches, columns)
+    return records_of(records).mapInArrow(decode_batches, _output(f"{_WIDE}, rest array<struct<{rest}>>"))
+
+
+def _output(columns: str) -> StructType:
+    """The schema of the core's answer. Its lists have no null items: Spark need not check each item."""
+    from pyspark.sql.types import ArrayType, StructField, StructType
+
+    def full(kind: DataType) -> DataType:
+        if isinstance(kind, ArrayType):
+            return ArrayType(full(kind.elementType), containsNull=False)
+        if isinstance(kind, StructType):
+            return StructType([StructField(each.name, full(each.dataType), each.nullable) for each in kind.fields])
+        return kind
+
+    return cast("StructType", full(StructType.fromDDL(columns)))
 
 
 def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
@@ -147,9 +162,15 @@ def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     rows = size = 0
     for batch in batches:
+        if waiting and size + batch.nbytes > _GATHERED_BYTES:
+            yield pyarrow.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+        if batch.nbytes >= _GATHERED_BYTES:
+            yield batch
+            continue
         waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+        if rows >= _GATHERED_ROWS:
             yield pyarrow.concat_batches(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use encode::{SubscriptionFields, bytes, encode_sticky, string};
 use kafka_assignors_core::offsets_topic::{Value, read};
+use kafka_assignors_core::protocol::Utf8;
 use kafka_assignors_core::protocol::assignment::{self, Assignment};
 use kafka_assignors_core::protocol::subscription::Subscription;
 use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
@@ -114,7 +115,7 @@ fn groups() -> Records {
 fn decode(key: &[u8], value: &[u8]) -> i64 {
     match read(Some(key), Some(value)).expect("records as brokers write them") {
         (key, Value::OffsetCommit(commit)) => {
-            commit.offset + commit.commit_timestamp + key.group().map_or(0, str::len) as i64
+            commit.offset + commit.commit_timestamp + key.group().map_or(0, Utf8::len) as i64
         }
         (_, Value::Group(group)) => {
             let mut sum = i64::from(group.generation);

@@ -1,5 +1,6 @@
 //! The fields of a value: compact from the first flexible version on, not compact before.
 
+use crate::protocol::Utf8;
 use crate::protocol::reader::{ReadError, Reader};
 
 /// A reader with the choice between the two forms.
@@ -15,13 +16,13 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    pub(super) fn string(&mut self, what: &'static str) -> Result<&'a str, ReadError> {
+    pub(super) fn string(&mut self, what: &'static str) -> Result<Utf8<'a>, ReadError> {
         let flexible = self.flexible;
-        self.reader.required(what, |reader| reader.text(flexible, what))
+        self.reader.required(what, |reader| reader.utf8(flexible, what))
     }
 
-    pub(super) fn nullable_string(&mut self, what: &'static str) -> Result<Option<&'a str>, ReadError> {
-        self.reader.text(self.flexible, what)
+    pub(super) fn nullable_string(&mut self, what: &'static str) -> Result<Option<Utf8<'a>>, ReadError> {
+        self.reader.utf8(self.flexible, what)
     }
 
     pub(super) fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {

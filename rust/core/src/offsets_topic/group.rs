@@ -1,6 +1,7 @@
 //! GroupMetadataValue, versions 0 to 4: the state of a classic group in one generation.
 
 use super::fields::Fields;
+use crate::protocol::Utf8;
 use crate::protocol::reader::{ReadError, Reader};
 
 /// The newest version; flexible.
@@ -10,13 +11,13 @@ pub(super) const NEWEST: i16 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMetadata<'a> {
     /// `consumer` for consumers; Connect and others use the group protocol too.
-    pub protocol_type: &'a str,
+    pub protocol_type: Utf8<'a>,
     /// The generation.
     pub generation: i32,
     /// The assignor that the coordinator selected; `None` while the group has no members.
-    pub protocol: Option<&'a str>,
+    pub protocol: Option<Utf8<'a>>,
     /// The leader's member id.
-    pub leader: Option<&'a str>,
+    pub leader: Option<Utf8<'a>>,
     /// The time of the group's last change of state, in milliseconds since 1970 (since version 2); -1 if absent.
     pub state_timestamp: i64,
     /// The members.
@@ -87,13 +88,13 @@ impl<'a> GroupMembers<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMetadataMember<'a> {
     /// Its id.
-    pub member_id: &'a str,
+    pub member_id: Utf8<'a>,
     /// Its `group.instance.id` (since version 3).
-    pub instance_id: Option<&'a str>,
+    pub instance_id: Option<Utf8<'a>>,
     /// Its client id.
-    pub client_id: &'a str,
+    pub client_id: Utf8<'a>,
     /// The host from which it connects.
-    pub client_host: &'a str,
+    pub client_host: Utf8<'a>,
     /// In milliseconds (since version 1); -1 if absent.
     pub rebalance_timeout: i32,
     /// In milliseconds.

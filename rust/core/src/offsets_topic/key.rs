@@ -1,6 +1,7 @@
 //! The keys of the records. None of them has a flexible version.
 
 use super::fields::Fields;
+use crate::protocol::Utf8;
 use crate::protocol::reader::{Problem, ReadError, Reader};
 
 /// The key of a record.
@@ -9,54 +10,54 @@ pub enum Key<'a> {
     /// Kinds 0 and 1: the offset that a group committed for a partition.
     OffsetCommit {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
         /// The topic.
-        topic: &'a str,
+        topic: Utf8<'a>,
         /// The partition's number, not negative.
         partition: i32,
     },
     /// Kind 2: a classic group.
     Group {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
     },
     /// Kind 3: a KIP-848 group.
     ConsumerGroup {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
     },
     /// Kind 5: a member of a KIP-848 group.
     ConsumerGroupMember {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
         /// The member.
-        member_id: &'a str,
+        member_id: Utf8<'a>,
     },
     /// Kind 6: the target assignment of a KIP-848 group as a whole.
     TargetAssignment {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
     },
     /// Kind 7: the target assignment of a member of a KIP-848 group.
     TargetAssignmentMember {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
         /// The member.
-        member_id: &'a str,
+        member_id: Utf8<'a>,
     },
     /// Kind 8: the current assignment of a member of a KIP-848 group.
     CurrentAssignment {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
         /// The member.
-        member_id: &'a str,
+        member_id: Utf8<'a>,
     },
     /// Kind 16: a regular expression that members of a KIP-848 group subscribe to.
     RegularExpression {
         /// The group.
-        group: &'a str,
+        group: Utf8<'a>,
         /// The expression.
-        expression: &'a str,
+        expression: Utf8<'a>,
     },
     /// Any other kind: partition metadata of early KIP-848 brokers, share groups, streams groups, future kinds.
     Other(i16),
@@ -114,7 +115,7 @@ impl<'a> Key<'a> {
 
     /// The group; `None` for [`Key::Other`], whose fields are not read.
     #[must_use]
-    pub fn group(&self) -> Option<&'a str> {
+    pub fn group(&self) -> Option<Utf8<'a>> {
         match *self {
             Self::OffsetCommit { group, .. }
             | Self::Group { group }
@@ -130,7 +131,7 @@ impl<'a> Key<'a> {
 
     /// The member, for the kinds of a member's records.
     #[must_use]
-    pub fn member_id(&self) -> Option<&'a str> {
+    pub fn member_id(&self) -> Option<Utf8<'a>> {
         match *self {
             Self::ConsumerGroupMember { member_id, .. }
             | Self::TargetAssignmentMember { member_id, .. }

@@ -1,6 +1,7 @@
 //! The records of KIP-848 groups. All values are flexible and have version 0.
 
 use super::fields::{Fields, tagged};
+use crate::protocol::Utf8;
 use crate::protocol::reader::{ReadError, Reader};
 use crate::protocol::topic_partitions::Numbers;
 
@@ -8,21 +9,21 @@ use crate::protocol::topic_partitions::Numbers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsumerGroupMember<'a> {
     /// Its `group.instance.id`.
-    pub instance_id: Option<&'a str>,
+    pub instance_id: Option<Utf8<'a>>,
     /// Its rack.
-    pub rack: Option<&'a str>,
+    pub rack: Option<Utf8<'a>>,
     /// Its client id.
-    pub client_id: &'a str,
+    pub client_id: Utf8<'a>,
     /// The host from which it connects.
-    pub client_host: &'a str,
+    pub client_host: Utf8<'a>,
     /// The topics that it names.
     pub topics: TopicList<'a>,
     /// The regular expression that it subscribes to.
-    pub topic_regex: Option<&'a str>,
+    pub topic_regex: Option<Utf8<'a>>,
     /// In milliseconds.
     pub rebalance_timeout: i32,
     /// The assignor of the broker that the member requests.
-    pub server_assignor: Option<&'a str>,
+    pub server_assignor: Option<Utf8<'a>>,
     /// The assignors of a member that uses the classic protocol in a KIP-848 group.
     pub classic: Option<ClassicProtocols<'a>>,
 }
@@ -78,14 +79,14 @@ impl<'a> ClassicProtocols<'a> {
         Ok(Some(protocols))
     }
 
-    fn read_one(fields: &mut Fields<'a>) -> Result<(&'a str, &'a [u8]), ReadError> {
+    fn read_one(fields: &mut Fields<'a>) -> Result<(Utf8<'a>, &'a [u8]), ReadError> {
         let protocol = (fields.string("name")?, fields.bytes("metadata")?);
         fields.end("protocol")?;
         Ok(protocol)
     }
 
     /// Names and subscriptions, in the member's order of preference.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = (Utf8<'a>, &'a [u8])> + use<'a> {
         let mut fields = self.fields;
         (0..self.count).map_while(move |_| Self::read_one(&mut fields).ok())
     }
@@ -116,8 +117,8 @@ impl<'a> TopicList<'a> {
         Ok(list)
     }
 
-    fn read_one(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a str, ReadError> {
-        reader.required(what, |reader| reader.text(true, what))
+    fn read_one(reader: &mut Reader<'a>, what: &'static str) -> Result<Utf8<'a>, ReadError> {
+        reader.required(what, |reader| reader.utf8(true, what))
     }
 
     /// The number of names.
@@ -133,7 +134,7 @@ impl<'a> TopicList<'a> {
     }
 
     /// The names, in the record's order.
-    pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = Utf8<'a>> + use<'a> {
         let mut reader = self.reader;
         (0..self.count).map_while(move |_| Self::read_one(&mut reader, "topics").ok())
     }

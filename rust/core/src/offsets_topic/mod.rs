@@ -13,6 +13,7 @@ mod group;
 mod key;
 mod member;
 mod offset;
+mod row;
 mod rows;
 mod topic_id;
 
@@ -30,10 +31,11 @@ pub use member::{
     TopicIdPartitionsIter, TopicList,
 };
 pub use offset::OffsetCommit;
-pub use rows::{
-    AssignmentRow, Claim, Commit, Epochs, EventKind, Held, MOST_BYTES, Matches, MemberRecord, MembershipEvent, Record,
-    RejectReason, Rejected, Row, Source, SubscribedTopics, TopicNameOrId, rows,
+pub use row::{
+    AssignmentRow, Claim, Commit, EventKind, Held, Matches, MemberRecord, MembershipEvent, RejectReason, Rejected, Row,
+    Source, SubscribedTopics, TopicNameOrId,
 };
+pub use rows::{Epochs, MOST_BYTES, Record, rows};
 pub use topic_id::{parse_topic_id, topic_id_characters, topic_id_text};
 
 use crate::protocol::reader::{ReadError, Reader};

@@ -1,6 +1,7 @@
 //! OffsetCommitValue, versions 0 to 4.
 
 use super::fields::{Fields, tagged};
+use crate::protocol::Utf8;
 use crate::protocol::reader::{ReadError, Reader};
 
 /// The newest version; flexible.
@@ -14,7 +15,7 @@ pub struct OffsetCommit<'a> {
     /// The leader epoch of the record before the offset (since version 3); -1 if absent.
     pub leader_epoch: i32,
     /// The metadata of the client.
-    pub metadata: &'a str,
+    pub metadata: Utf8<'a>,
     /// The time of the commit, in milliseconds since 1970.
     pub commit_timestamp: i64,
     /// The time at which the commit expires, in milliseconds since 1970 (version 1 only); -1 if it does not.

@@ -186,9 +186,9 @@ fn commits_and_their_ends() {
     string(&mut value, "m");
     value.extend((NOW - 5).to_be_bytes());
     let gone = Commit {
-        group: "g",
+        group: "g".into(),
         timestamp: NOW,
-        topic: "a",
+        topic: "a".into(),
         topic_id: None,
         partition: 7,
         committed: None,
@@ -225,7 +225,7 @@ fn kip_848_groups_and_their_epochs() {
     ];
     let at =
         |index: usize| Record { offset: Some(index as i64), ..record(&records[index].0, records[index].1.as_deref()) };
-    let epochs = Epochs::read(records.len(), at);
+    let epochs = Epochs::read(records.len(), |index| at(index).key, at);
     let mut found = Vec::new();
     for index in 0..records.len() {
         rows(at(index), epochs.of(index), |row| found.push(shown(&row)));
@@ -249,7 +249,10 @@ fn kip_848_groups_and_their_epochs() {
     );
     // Records that are not in the order of their offsets get no epoch.
     let reversed = |index: usize| Record { offset: Some(-(index as i64)), ..at(index) };
-    assert!((0..records.len()).all(|index| Epochs::read(records.len(), reversed).of(index).is_none()));
+    assert!(
+        (0..records.len())
+            .all(|index| Epochs::read(records.len(), |index| at(index).key, reversed).of(index).is_none())
+    );
 }
 
 #[test]

@@ -7,16 +7,19 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
+use super::row::{
+    AssignmentRow, Claim, Commit, EventKind, Held, Matches, MemberRecord, MembershipEvent, RejectReason, Rejected, Row,
+    Source, SubscribedTopics, TopicNameOrId,
+};
 use super::{
-    ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicIdPartitions,
-    TopicList, Value, read,
+    ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicIdPartitions, Value,
+    read,
 };
 use crate::protocol::assignment;
 use crate::protocol::reader::Reader;
-use crate::protocol::subscription::{Subscription, TopicNames};
-use crate::protocol::topic_partitions::{Numbers, TopicPartitions};
+use crate::protocol::subscription::Subscription;
 use crate::protocol::user_data::{StickyUserData, StreamJoinUserData, cooperative_generation};
-use crate::protocol::{CONSUMER, TopicId};
+use crate::protocol::{CONSUMER, Utf8};
 
 /// A record with its partition and offset. Each part is optional, because a dump of the topic may lack it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,260 +36,6 @@ pub struct Record<'a> {
     pub timestamp: Option<i64>,
 }
 
-/// A row of one of the tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Row<'a> {
-    /// A row of `membership_events`: a change of a group's members.
-    Event(MembershipEvent<'a>),
-    /// A row of `observed_assignments`: partitions that a member has or will get.
-    Assignment(AssignmentRow<'a>),
-    /// A committed offset.
-    Commit(Commit<'a>),
-    /// The topics that match a regular expression to which members of a KIP-848 group subscribe.
-    Matches(Matches<'a>),
-    /// A row of `rejected_records`: a record, or a part of one, that is not in the other tables.
-    Rejected(Rejected<'a>),
-}
-
-/// The kinds of [`MembershipEvent`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// The member is in the group. All members of the group are in the same record.
-    Snapshot,
-    /// The member joined, or changed its subscription (KIP-848).
-    Join,
-    /// The member left (KIP-848).
-    Leave,
-}
-
-impl EventKind {
-    /// The value in the column `kind` of `membership_events`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Snapshot => "snapshot",
-            Self::Join => "join",
-            Self::Leave => "leave",
-        }
-    }
-}
-
-/// A change of a group's members, or a snapshot of one member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MembershipEvent<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The kind of the event.
-    pub kind: EventKind,
-    /// The group's generation. In a KIP-848 group: the next epoch in a record of the group.
-    pub generation: Option<i32>,
-    /// The assignor that the coordinator selected. In a KIP-848 group: the assignor that the member requests.
-    pub protocol: Option<&'a str>,
-    /// The member; `None` for a group without members.
-    pub member: Option<MemberRecord<'a>>,
-}
-
-/// A member, from its record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MemberRecord<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// Its `group.instance.id`.
-    pub instance_id: Option<&'a str>,
-    /// The bytes of its rack, not necessarily UTF-8.
-    pub rack: Option<&'a [u8]>,
-    /// The topics that it names.
-    pub topics: SubscribedTopics<'a>,
-    /// The regular expression that it subscribes to (KIP-848).
-    pub topic_regex: Option<&'a str>,
-    /// Its client id, and the host from which it connects.
-    pub client: Option<(&'a str, &'a str)>,
-    /// Its claim.
-    pub claim: Option<Claim<'a>>,
-}
-
-/// The topic names in a member's subscription.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SubscribedTopics<'a> {
-    /// No readable subscription.
-    #[default]
-    None,
-    /// The topics of a ConsumerProtocolSubscription; not necessarily UTF-8.
-    Subscription(TopicNames<'a>),
-    /// The topics of a KIP-848 member.
-    Listed(TopicList<'a>),
-}
-
-impl<'a> SubscribedTopics<'a> {
-    /// Calls `visit` with each name.
-    pub fn each(&self, visit: impl FnMut(&'a [u8])) {
-        match self {
-            Self::None => {}
-            Self::Subscription(names) => names.iter().for_each(visit),
-            Self::Listed(names) => names.iter().map(str::as_bytes).for_each(visit),
-        }
-    }
-}
-
-/// The partitions that a member claimed when it joined. They are read from the field that its assignor reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim<'a> {
-    /// The generation of the claim; the epoch for a stream join.
-    pub generation: Option<i32>,
-    /// The claimed partitions.
-    pub held: Held<'a>,
-}
-
-/// The two forms of a [`Claim`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held<'a> {
-    /// Partitions by topic.
-    Partitions(TopicPartitions<'a>),
-    /// The same numbers of each topic of a stream join (KIP-315).
-    Numbers(Numbers<'a>),
-}
-
-/// The record that an [`AssignmentRow`] comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The record of a classic group's generation.
-    Classic,
-    /// The target assignment of a member of a KIP-848 group.
-    Target,
-    /// The assigned partitions in the current assignment of such a member.
-    Current,
-    /// The partitions in that current assignment that the member must revoke.
-    PendingRevocation,
-}
-
-impl Source {
-    /// The value in the column `source` of `observed_assignments`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Target => "target",
-            Self::Current => "current",
-            Self::PendingRevocation => "pending_revocation",
-        }
-    }
-}
-
-/// A topic by its name or by its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TopicNameOrId<'a> {
-    /// The bytes of the name, not necessarily UTF-8.
-    Name(&'a [u8]),
-    /// The id; only KIP-848 groups use it.
-    Id(TopicId),
-}
-
-/// The partitions of one topic that a member has or will get.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssignmentRow<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The record that it comes from.
-    pub source: Source,
-    /// The generation; the epoch in a KIP-848 group.
-    pub generation: Option<i32>,
-    /// The member.
-    pub member_id: &'a str,
-    /// The topic.
-    pub topic: TopicNameOrId<'a>,
-    /// The partitions, in the order in which they were sent.
-    pub partitions: Numbers<'a>,
-}
-
-/// A committed offset, or the deletion of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The time of the commit, in milliseconds since 1970.
-    pub timestamp: i64,
-    /// The topic.
-    pub topic: &'a str,
-    /// The topic's id.
-    pub topic_id: Option<TopicId>,
-    /// The partition.
-    pub partition: i32,
-    /// The offset; `None` for the deletion of the commit.
-    pub committed: Option<i64>,
-    /// The leader epoch of the record before the offset.
-    pub leader_epoch: Option<i32>,
-}
-
-/// The topics that a regular expression matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Matches<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The expression.
-    pub expression: &'a str,
-    /// The topics; none after the deletion of the expression.
-    pub topics: SubscribedTopics<'a>,
-}
-
-/// The reason why a record, or a part of it, is not in the other tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RejectReason {
-    /// The record has no key.
-    NoKey,
-    /// The record has no partition, offset or timestamp, or its bytes cannot be read.
-    Broken,
-    /// The version of the value is newer than the known ones.
-    UnknownVersion,
-    /// The record belongs to a share group or a streams group, or its kind is unknown.
-    OtherKind,
-    /// The group, or a part of it, was deleted.
-    Tombstone,
-    /// The members of the group are not consumers, but for example workers of Connect.
-    NotConsumer,
-    /// A member's subscription is unreadable, in whole or in part.
-    Subscription,
-    /// The assignor of a member cannot read the member's user data.
-    UserData,
-    /// A member's assignment cannot be read.
-    Assignment,
-    /// The record would fill too much of a batch.
-    TooLarge,
-}
-
-impl RejectReason {
-    /// The value in the column `reason` of `rejected_records`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NoKey => "no_key",
-            Self::Broken => "broken",
-            Self::UnknownVersion => "unknown_version",
-            Self::OtherKind => "other_kind",
-            Self::Tombstone => "tombstone",
-            Self::NotConsumer => "not_consumer",
-            Self::Subscription => "subscription",
-            Self::UserData => "user_data",
-            Self::Assignment => "assignment",
-            Self::TooLarge => "too_large",
-        }
-    }
-}
-
-/// A record, or a part of it, that is not in the other tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected<'a> {
-    /// The kind of the record, if known.
-    pub kind: Option<i16>,
-    /// The group, if known.
-    pub group: Option<&'a str>,
-    /// The member, if the row concerns one member.
-    pub member_id: Option<&'a str>,
-    /// The reason.
-    pub reason: RejectReason,
-    /// The details. They contain no bytes of the record except a group's protocol type.
-    pub detail: String,
-}
-
 /// The limit, in bytes, of the names that the rows of one record repeat. Without it a hostile record of one megabyte,
 /// with 100,000 members in a group with a long name, would fill the memory.
 pub const MOST_BYTES: usize = 64 << 20;
@@ -297,16 +46,21 @@ pub const MOST_BYTES: usize = 64 << 20;
 pub struct Epochs(Vec<Option<i32>>);
 
 impl Epochs {
-    /// Reads the epochs in O(bytes). Without such records, only the keys' kinds are read.
-    pub fn read<'a>(count: usize, record: impl Fn(usize) -> Record<'a>) -> Self {
+    /// Reads the epochs of `count` records in O(bytes): `key` and `record` are the key and the whole record of an index.
+    /// Without such records, only the keys' kinds are read.
+    pub fn read<'a>(
+        count: usize,
+        key: impl Fn(usize) -> Option<&'a [u8]>,
+        record: impl Fn(usize) -> Record<'a>,
+    ) -> Self {
         // The record of a member (5) belongs to the next epoch of the group (3), the target assignment of a member (7)
         // to the next epoch of the target assignment (6).
-        let kind = |index| record(index).key.and_then(|key| Reader::new(key).i16("kind").ok());
+        let kind = |index| key(index).and_then(|key| Reader::new(key).i16("kind").ok());
         if !(0..count).any(|index| matches!(kind(index), Some(5 | 7))) {
             return Self::default();
         }
         let mut epochs = vec![None; count];
-        let mut next: HashMap<(bool, &str), (Record<'a>, i32)> = HashMap::new();
+        let mut next: HashMap<(bool, Utf8<'a>), (Record<'a>, i32)> = HashMap::new();
         for index in (0..count).rev().filter(|&index| matches!(kind(index), Some(3 | 5 | 6 | 7))) {
             let found = record(index);
             match read(found.key, found.value) {
@@ -400,13 +154,18 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
 }
 
 /// The row for a rejected record. `detail` must not contain bytes of the record.
-fn reject<'a>(key: Option<Key<'a>>, member_id: Option<&'a str>, reason: RejectReason, detail: impl Display) -> Row<'a> {
+fn reject<'a>(
+    key: Option<Key<'a>>,
+    member_id: Option<Utf8<'a>>,
+    reason: RejectReason,
+    detail: impl Display,
+) -> Row<'a> {
     let (kind, group) = (key.map(|key| key.kind()), key.and_then(|key| key.group()));
     Row::Rejected(Rejected { kind, group, member_id, reason, detail: detail.to_string() })
 }
 
 #[inline]
-fn commit<'a>(group: &'a str, topic: &'a str, partition: i32, value: Value<'a>, written: i64) -> Commit<'a> {
+fn commit<'a>(group: Utf8<'a>, topic: Utf8<'a>, partition: i32, value: Value<'a>, written: i64) -> Commit<'a> {
     let gone =
         Commit { group, timestamp: written, topic, topic_id: None, partition, committed: None, leader_epoch: None };
     match value {
@@ -421,16 +180,16 @@ fn commit<'a>(group: &'a str, topic: &'a str, partition: i32, value: Value<'a>, 
     }
 }
 
-fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {
+fn of_group<'a>(group: Utf8<'a>, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {
     let GroupMetadata { protocol_type, generation, protocol, members, .. } = *metadata;
     let key = Key::Group { group };
     // The coordinator writes a record for a new group before the first member has sent the protocol type.
     let is_new = protocol_type.is_empty() && members.is_empty();
-    if protocol_type != CONSUMER && !is_new {
+    if protocol_type.bytes() != CONSUMER.as_bytes() && !is_new {
         return visit(reject(Some(key), None, RejectReason::NotConsumer, protocol_type));
     }
     let mut left = MOST_BYTES;
-    let names = group.len() + protocol.map_or(0, str::len);
+    let names = group.len() + protocol.map_or(0, Utf8::len);
     if !takes(&mut left, members.len(), names) {
         let detail = format!("{} members with names of {names} bytes", members.len());
         return visit(reject(Some(key), None, RejectReason::TooLarge, detail));
@@ -463,7 +222,7 @@ fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl Fn
 }
 
 fn of_assignment<'a>(
-    group: &'a str,
+    group: Utf8<'a>,
     generation: i32,
     member: &GroupMetadataMember<'a>,
     left: &mut usize,
@@ -496,19 +255,19 @@ fn takes(left: &mut usize, count: usize, bytes: usize) -> bool {
     rest.is_some()
 }
 
-fn too_many<'a>(key: Key<'a>, member_id: &'a str, topics: usize) -> Row<'a> {
-    let names = key.group().map_or(0, str::len) + member_id.len();
+fn too_many<'a>(key: Key<'a>, member_id: Utf8<'a>, topics: usize) -> Row<'a> {
+    let names = key.group().map_or(0, Utf8::len) + member_id.len();
     reject(Some(key), Some(member_id), RejectReason::TooLarge, format!("{topics} topics with names of {names} bytes"))
 }
 
-fn not_empty(text: Option<&str>) -> Option<&str> {
+fn not_empty(text: Option<Utf8<'_>>) -> Option<Utf8<'_>> {
     text.filter(|text| !text.is_empty())
 }
 
 /// Sets the fields of a member from its subscription.
 fn fill<'a>(
     found: &mut MemberRecord<'a>,
-    protocol: &str,
+    protocol: Utf8<'_>,
     bytes: &'a [u8],
     mut fault: impl FnMut(RejectReason, String),
 ) {
@@ -529,21 +288,21 @@ fn fill<'a>(
 
 /// The claim in a member's subscription; `None` if the subscription has no claim. A row contains the claim as the member wrote
 /// it; a leader decides which claims count (`planning::leader::ClaimSource`).
-fn claim<'a>(protocol: &str, subscription: &Subscription<'a>) -> Result<Option<Claim<'a>>, String> {
+fn claim<'a>(protocol: Utf8<'_>, subscription: &Subscription<'a>) -> Result<Option<Claim<'a>>, String> {
     let Subscription { user_data, owned, generation, .. } = *subscription;
     let known = |generation: i32| Some(generation).filter(|&generation| generation >= 0);
     let said = |generation, held| Ok(Some(Claim { generation, held }));
-    match protocol {
-        "sticky" | "lag" if user_data.is_some() => {
+    match protocol.bytes() {
+        b"sticky" | b"lag" if user_data.is_some() => {
             let data = StickyUserData::read(user_data).map_err(|error| error.to_string())?;
             said(known(data.generation), Held::Partitions(data.partitions))
         }
-        "sticky-join" | "cooperative-sticky-join" if user_data.is_some() => {
+        b"sticky-join" | b"cooperative-sticky-join" if user_data.is_some() => {
             let data = StreamJoinUserData::read(user_data).map_err(|error| error.to_string())?;
             said(Some(data.epoch), Held::Numbers(data.numbers))
         }
-        "sticky" | "lag" | "sticky-join" | "cooperative-sticky-join" => Ok(None),
-        "cooperative-sticky" if user_data.is_some() => {
+        b"sticky" | b"lag" | b"sticky-join" | b"cooperative-sticky-join" => Ok(None),
+        b"cooperative-sticky" if user_data.is_some() => {
             let generation = cooperative_generation(subscription).map_err(|error| error.to_string())?;
             said(known(generation), Held::Partitions(owned))
         }
@@ -554,8 +313,8 @@ fn claim<'a>(protocol: &str, subscription: &Subscription<'a>) -> Result<Option<C
 }
 
 fn of_member<'a>(
-    group: &'a str,
-    id: &'a str,
+    group: Utf8<'a>,
+    id: Utf8<'a>,
     member: &ConsumerGroupMember<'a>,
     epoch: Option<i32>,
     mut visit: impl FnMut(Row<'a>),
@@ -571,7 +330,7 @@ fn of_member<'a>(
         });
     }
     found.instance_id = not_empty(member.instance_id);
-    found.rack = not_empty(member.rack).map(str::as_bytes);
+    found.rack = not_empty(member.rack).map(Utf8::bytes);
     found.topics = SubscribedTopics::Listed(member.topics);
     found.topic_regex = not_empty(member.topic_regex);
     found.client = Some((member.client_id, member.client_host));

@@ -47,6 +47,7 @@ mod tests;
 pub mod topic_partitions;
 pub mod topics;
 pub mod user_data;
+mod utf8;
 pub mod writer;
 
 pub use api::ApiKey;
@@ -54,6 +55,7 @@ pub use error_code::ErrorCode;
 use field::{Field, Format};
 use reader::{ReadError, Reader};
 use thiserror::Error;
+pub use utf8::Utf8;
 use writer::{Write, WriteError};
 
 /// The protocol type of groups of consumers, in JoinGroup and SyncGroup.

@@ -6,6 +6,7 @@
 //! The factor of a linear bound can still be large, because one byte may become a structure of a hundred bytes.
 //! Therefore a reader of a frame also has a memory allowance, and every allocation is subtracted from it.
 
+use super::Utf8;
 use thiserror::Error;
 
 /// Why bytes could not be read.
@@ -264,22 +265,34 @@ impl<'a> Reader<'a> {
         self.compact_count(1, what)?.map(|length| self.take(length, what)).transpose()
     }
 
+    /// The bytes of a NULLABLE_STRING, or in a flexible version of a COMPACT_NULLABLE_STRING.
+    fn text_bytes(&mut self, flexible: bool, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+        if !flexible {
+            return self.nullable_string_bytes(what);
+        }
+        let at = self.at;
+        let bytes = self.compact_nullable_bytes(what)?;
+        // The compact form allows longer strings. Kafka refuses them, and the form that is not compact cannot represent
+        // them.
+        match bytes.filter(|bytes| bytes.len() > i16::MAX as usize) {
+            Some(bytes) => Err(ReadError { what, at, problem: Problem::Length(bytes.len() as i64) }),
+            None => Ok(bytes),
+        }
+    }
+
     /// NULLABLE_STRING, or in a flexible version COMPACT_NULLABLE_STRING.
     pub fn text(&mut self, flexible: bool, what: &'static str) -> Result<Option<&'a str>, ReadError> {
         let at = self.at;
-        let bytes = if flexible {
-            let bytes = self.compact_nullable_bytes(what)?;
-            // The compact form allows longer strings. Kafka refuses them, and the form that is not compact cannot
-            // represent them.
-            if let Some(bytes) = bytes.filter(|bytes| bytes.len() > i16::MAX as usize) {
-                return Err(ReadError { what, at, problem: Problem::Length(bytes.len() as i64) });
-            }
-            bytes
-        } else {
-            self.nullable_string_bytes(what)?
-        };
-        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| ReadError { what, at, problem: Problem::Utf8 });
-        bytes.map(utf8).transpose()
+        let text = |bytes| str::from_utf8(bytes).map_err(|_| ReadError { what, at, problem: Problem::Utf8 });
+        self.text_bytes(flexible, what)?.map(text).transpose()
+    }
+
+    /// As [`Reader::text`], without a conversion to `str`.
+    #[inline]
+    pub fn utf8(&mut self, flexible: bool, what: &'static str) -> Result<Option<Utf8<'a>>, ReadError> {
+        let at = self.at;
+        let utf8 = |bytes| Utf8::new(bytes).ok_or(ReadError { what, at, problem: Problem::Utf8 });
+        self.text_bytes(flexible, what)?.map(utf8).transpose()
     }
 
     /// NULLABLE_BYTES, or in a flexible version COMPACT_NULLABLE_BYTES.

@@ -187,3 +187,22 @@ fn signed_numbers_of_records() {
     assert_eq!(Reader::new(&endless).varint("number").map(i64::from), error);
     assert_eq!(Reader::new(&endless).varlong("number"), error);
 }
+
+proptest! {
+    /// Around the length of a word, with a byte or a character that is not ASCII at any place.
+    #[test]
+    fn utf8_is_what_str_takes(
+        mut bytes in prop_oneof![
+            "[ -~]{0,24}".prop_map(String::into_bytes),
+            "\\PC{0,12}".prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..24),
+        ],
+        change in proptest::option::of((any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        if let Some((at, byte)) = change.filter(|_| !bytes.is_empty()) {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        prop_assert_eq!(Utf8::new(&bytes).map(Utf8::text), str::from_utf8(&bytes).ok());
+    }
+}

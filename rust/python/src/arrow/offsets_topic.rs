@@ -1,6 +1,7 @@
 //! Decodes records of `__consumer_offsets` into rows of tables. All tables share one wide row type, whose column
 //! `table` contains the number of the table.
 
+mod columns;
 mod tables;
 
 use std::collections::{HashMap, VecDeque};
@@ -65,7 +66,7 @@ impl OffsetsTopic {
                 column.to_data().validate_full().map_err(|error| format!("the batch is damaged: {error}"))?;
             }
             let records = Records::new(&batch);
-            let epochs = Epochs::read(batch.num_rows(), |row| records.at(row));
+            let epochs = Epochs::read(batch.num_rows(), |row| records.key(row), |row| records.at(row));
             let settings = Arc::clone(&self.settings);
             Ok(DecodedBatches { settings, batch: batch.clone(), epochs, next: 0, ready: VecDeque::new() })
         })
@@ -105,11 +106,11 @@ impl DecodedBatches {
             let mut tables = Tables::with_capacity(left.min(BATCH_BYTES / tables::ROW_BYTES));
             while self.next < self.batch.num_rows() && tables.bytes() < BATCH_BYTES {
                 let record = records.at(self.next);
-                tables.begin(record);
-                rows(record, self.epochs.of(self.next), |row| tables.push(&self.settings, row));
+                tables.begin(self.next, &record);
+                rows(record, self.epochs.of(self.next), |row| tables.push(&self.settings, &record, row));
                 self.next += 1;
             }
-            self.ready.extend(tables.finish(&self.settings.output)?);
+            self.ready.extend(tables.finish(&self.settings.output, &records)?);
         }
         Ok(())
     }
@@ -146,9 +147,14 @@ impl<'a> Records<'a> {
     }
 
     #[inline]
+    fn key(&self, row: usize) -> Option<&'a [u8]> {
+        self.keys.is_valid(row).then(|| self.keys.value(row))
+    }
+
+    #[inline]
     fn at(&self, row: usize) -> Record<'a> {
         Record {
-            key: self.keys.is_valid(row).then(|| self.keys.value(row)),
+            key: self.key(row),
             value: self.values.is_valid(row).then(|| self.values.value(row)),
             partition: self.partitions.is_valid(row).then(|| self.partitions.value(row)),
             offset: self.offsets.is_valid(row).then(|| self.offsets.value(row)),

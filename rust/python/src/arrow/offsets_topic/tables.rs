@@ -3,20 +3,22 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    BinaryBuilder, Int8Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder, StructBuilder,
+use arrow_array::builder::{BinaryBuilder, Int32Builder, Int64Builder};
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{
+    Array, ArrayRef, Int8Array, Int64Array, ListArray, PrimitiveArray, RecordBatch, StructArray, new_null_array,
 };
-use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray, new_null_array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
-    AssignmentRow, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, TopicNameOrId,
+    AssignmentRow, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, TopicNameOrId,
     topic_id_characters,
 };
-use kafka_assignors_core::protocol::topic_partitions::Numbers;
+use kafka_assignors_core::protocol::Utf8;
 
-use super::super::{field, list, list_of_structs};
-use super::Settings;
+use super::super::field;
+use super::columns::{Claimed, Column, Lists, Texts, claimed_fields, full_list};
+use super::{Records, Settings};
 
 /// The values of the column `table`. `kafka_assignors.spark.decoding` declares the same numbers.
 const EVENTS: i8 = 0;
@@ -25,14 +27,12 @@ const COMMITS: i8 = 2;
 const MATCHES: i8 = 3;
 const REJECTED: i8 = 4;
 
-/// The expected length of a group or topic name. It is only the initial capacity: the builders grow.
-const NAME_BYTES: usize = 24;
-
 /// An estimate of the memory that a row takes without its texts and lists.
 pub(super) const ROW_BYTES: usize = 200;
 
-fn claimed_fields() -> Fields {
-    Fields::from(vec![field("topic", DataType::Utf8), field("partitions", list(DataType::Int32))])
+/// A column without nulls. Spark checks each value of any other column for a null.
+fn required(name: &str, data_type: DataType) -> Field {
+    Field::new(name, data_type, false)
 }
 
 /// The columns of all tables, without the columns that would be null in every row.
@@ -46,14 +46,14 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
         text("kind"),
         text("member_id"),
         field("generation", DataType::Int32),
-        field("partitions", list(DataType::Int32)),
+        field("partitions", full_list(DataType::Int32)),
         text("protocol"),
         text("instance_id"),
         text("rack"),
-        field("topics", list(DataType::Utf8)),
+        field("topics", full_list(DataType::Utf8)),
         text("topic_regex"),
         field("claimed_generation", DataType::Int32),
-        field("claimed", list(DataType::Struct(claimed_fields()))),
+        field("claimed", full_list(DataType::Struct(claimed_fields()))),
         text("client_id"),
         text("client_host"),
         text("detail"),
@@ -67,10 +67,10 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
         _ => true,
     });
     Schema::new(vec![
-        field("table", DataType::Int8),
+        required("table", DataType::Int8),
         field("src_partition", DataType::Int32),
         field("src_offset", DataType::Int64),
-        field("row", DataType::Int32),
+        required("row", DataType::Int32),
         field("ts", DataType::Int64),
         text("group_id"),
         text("topic"),
@@ -78,7 +78,7 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
         field("partition", DataType::Int32),
         field("committed", DataType::Int64),
         field("leader_epoch", DataType::Int32),
-        field("rest", list_of_structs(rest)),
+        field("rest", full_list(DataType::Struct(Fields::from(rest)))),
     ])
 }
 
@@ -88,268 +88,181 @@ type Named = Vec<(&'static str, ArrayRef)>;
 /// The columns that every table shares.
 #[derive(Default)]
 struct Place {
-    partitions: Int32Builder,
-    offsets: Int64Builder,
-    rows: Int32Builder,
-    timestamps: Int64Builder,
-    groups: StringBuilder,
-    count: usize,
+    /// The index of each row's record in the input.
+    records: Vec<usize>,
+    rows: Vec<i32>,
+    groups: Texts,
 }
 
 impl Place {
     fn with_capacity(rows: usize) -> Self {
-        Self {
-            partitions: Int32Builder::with_capacity(rows),
-            offsets: Int64Builder::with_capacity(rows),
-            rows: Int32Builder::with_capacity(rows),
-            timestamps: Int64Builder::with_capacity(rows),
-            groups: StringBuilder::with_capacity(rows, rows * NAME_BYTES),
-            count: 0,
-        }
+        Self { records: Vec::with_capacity(rows), rows: Vec::with_capacity(rows), groups: Texts::with_capacity(rows) }
     }
 
     #[inline]
-    fn push(&mut self, record: &Record<'_>, row: i32, timestamp: Option<i64>, group: Option<&str>) {
-        self.partitions.append_option(record.partition);
-        self.offsets.append_option(record.offset);
-        self.rows.append_value(row);
-        self.timestamps.append_option(timestamp);
-        self.groups.append_option(group);
-        self.count += 1;
+    fn push(&mut self, record: usize, row: i32, group: Option<Utf8<'_>>) {
+        self.records.push(record);
+        self.rows.push(row);
+        self.groups.push_option(group);
+    }
+
+    /// A column of the input: the value of each row's record.
+    fn of<T: ArrowPrimitiveType>(&self, input: &PrimitiveArray<T>) -> ArrayRef {
+        let records = self.records.iter();
+        let values: Vec<T::Native> = records.clone().map(|&record| input.values()[record]).collect();
+        let nulls = input.nulls().map(|nulls| records.map(|&record| nulls.is_valid(record)).collect());
+        Arc::new(PrimitiveArray::<T>::new(values.into(), nulls))
     }
 
     /// The rows as a batch; the columns of other tables are null. `None` without rows.
-    fn finish(mut self, schema: &SchemaRef, table: i8, columns: Named) -> Option<Result<RecordBatch, String>> {
-        if self.count == 0 {
+    fn finish(self, output: &Output<'_>, table: i8, columns: Named) -> Option<Result<RecordBatch, String>> {
+        let count = self.rows.len();
+        if count == 0 {
             return None;
         }
-        let mut tables = Int8Builder::with_capacity(self.count);
-        tables.append_value_n(table, self.count);
-        let place: Named = vec![
-            ("table", Arc::new(tables.finish())),
-            ("src_partition", Arc::new(self.partitions.finish())),
-            ("src_offset", Arc::new(self.offsets.finish())),
-            ("row", Arc::new(self.rows.finish())),
-            ("ts", Arc::new(self.timestamps.finish())),
-            ("group_id", Arc::new(self.groups.finish())),
+        let input = output.input;
+        let mut given: Named = vec![
+            ("table", Arc::new(Int8Array::from(vec![table; count]))),
+            ("src_partition", self.of(input.partitions)),
+            ("src_offset", self.of(input.offsets)),
+            ("row", self.rows.finish()),
+            ("group_id", self.groups.finish()),
         ];
-        let mut given: Vec<_> = place.into_iter().chain(columns).collect();
+        given.extend(columns);
         let mut column = |wanted: &Arc<Field>| match given.iter().position(|(name, _)| name == wanted.name()) {
             Some(at) => given.swap_remove(at).1,
-            None => new_null_array(wanted.data_type(), self.count),
+            None => new_null_array(wanted.data_type(), count),
         };
-        let columns = schema.fields().iter().map(|wanted| match wanted.data_type() {
+        let columns = output.schema.fields().iter().map(|wanted| match wanted.data_type() {
             DataType::List(item) if table != COMMITS => {
                 let DataType::Struct(rest) = item.data_type() else { return column(wanted) };
                 let columns = rest.iter().map(&mut column).collect();
                 let structs = Arc::new(StructArray::new(rest.clone(), columns, None));
-                let one_each = OffsetBuffer::from_repeated_length(1, self.count);
+                let one_each = OffsetBuffer::from_repeated_length(1, count);
                 Arc::new(ListArray::new(Arc::clone(item), one_each, structs, None)) as ArrayRef
             }
             _ => column(wanted),
         });
         let columns = columns.collect();
-        Some(RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| error.to_string()))
+        Some(RecordBatch::try_new(Arc::clone(output.schema), columns).map_err(|error| error.to_string()))
     }
 }
 
-type Lists<B> = ListBuilder<B>;
-
-fn numbers_builder() -> Lists<Int32Builder> {
-    ListBuilder::new(Int32Builder::new()).with_field(field("element", DataType::Int32))
-}
-
-fn texts_builder() -> Lists<StringBuilder> {
-    ListBuilder::new(StringBuilder::new()).with_field(field("element", DataType::Utf8))
-}
-
-fn claimed_builder() -> Lists<StructBuilder> {
-    let columns = vec![Box::new(StringBuilder::new()) as _, Box::new(numbers_builder()) as _];
-    let item = field("element", DataType::Struct(claimed_fields()));
-    ListBuilder::new(StructBuilder::new(claimed_fields(), columns)).with_field(item)
-}
-
-#[inline]
-fn append_numbers(lists: &mut Lists<Int32Builder>, numbers: Numbers<'_>, scratch: &mut Vec<i32>) {
-    scratch.clear();
-    scratch.extend(numbers.iter());
-    lists.values().append_slice(scratch);
-    lists.append(true);
-}
-
-/// Appends a text. Invalid UTF-8 becomes U+FFFD, as in Java.
-#[inline]
-fn append_bytes(texts: &mut StringBuilder, bytes: &[u8]) {
-    match str::from_utf8(bytes) {
-        Ok(text) => texts.append_value(text),
-        Err(_) => texts.append_value(String::from_utf8_lossy(bytes)),
-    }
-}
-
+#[derive(Default)]
 struct Events {
     place: Place,
-    kinds: StringBuilder,
-    members: StringBuilder,
+    kinds: Texts,
+    members: Texts,
     generations: Int32Builder,
-    protocols: StringBuilder,
-    instances: StringBuilder,
-    racks: StringBuilder,
-    topics: Lists<StringBuilder>,
-    regexes: StringBuilder,
+    protocols: Texts,
+    instances: Texts,
+    racks: Texts,
+    topics: Lists<Texts>,
+    regexes: Texts,
     claimed_generations: Int32Builder,
-    claimed: Lists<StructBuilder>,
-    clients: StringBuilder,
-    hosts: StringBuilder,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self {
-            place: Place::default(),
-            kinds: StringBuilder::new(),
-            members: StringBuilder::new(),
-            generations: Int32Builder::new(),
-            protocols: StringBuilder::new(),
-            instances: StringBuilder::new(),
-            racks: StringBuilder::new(),
-            topics: texts_builder(),
-            regexes: StringBuilder::new(),
-            claimed_generations: Int32Builder::new(),
-            claimed: claimed_builder(),
-            clients: StringBuilder::new(),
-            hosts: StringBuilder::new(),
-        }
-    }
+    claimed: Lists<Claimed>,
+    clients: Texts,
+    hosts: Texts,
 }
 
 impl Events {
-    fn push(&mut self, event: MembershipEvent<'_>, wants_clients: bool, scratch: &mut Vec<i32>) {
-        self.kinds.append_value(event.kind.name());
+    fn push(&mut self, event: MembershipEvent<'_>, wants_clients: bool) {
+        self.kinds.push(event.kind.name());
         self.generations.append_option(event.generation);
-        self.protocols.append_option(event.protocol);
+        self.protocols.push_option(event.protocol);
         let is_member = event.member.is_some();
         let member = event.member.unwrap_or_default();
-        self.members.append_option(is_member.then_some(member.id));
-        self.instances.append_option(member.instance_id);
+        self.members.push_option(is_member.then_some(member.id));
+        self.instances.push_option(member.instance_id);
         match member.rack {
-            Some(rack) => append_bytes(&mut self.racks, rack),
-            None => self.racks.append_null(),
+            Some(rack) => self.racks.push_bytes(rack),
+            None => self.racks.push_null(),
         }
-        let names = self.topics.values();
-        member.topics.each(|name| append_bytes(names, name));
-        self.topics.append(true);
-        self.regexes.append_option(member.topic_regex);
-        self.push_claim(member.claim, scratch);
+        self.topics.push(|names| member.topics.each(|name| names.push_bytes(name)));
+        self.regexes.push_option(member.topic_regex);
+        self.claimed_generations.append_option(member.claim.and_then(|claim| claim.generation));
+        match member.claim.map(|claim| claim.held) {
+            Some(Held::Partitions(partitions)) => self.claimed.push(|topics| {
+                partitions.iter().for_each(|(topic, numbers)| topics.push(Some(topic), numbers));
+            }),
+            Some(Held::Numbers(numbers)) => self.claimed.push(|topics| topics.push(None, numbers)),
+            None => self.claimed.push_null(),
+        }
         let client = member.client.filter(|_| wants_clients);
-        self.clients.append_option(client.map(|(id, _)| id));
-        self.hosts.append_option(client.map(|(_, host)| host));
+        self.clients.push_option(client.map(|(id, _)| id));
+        self.hosts.push_option(client.map(|(_, host)| host));
     }
 
-    fn push_claim(&mut self, claim: Option<Claim<'_>>, scratch: &mut Vec<i32>) {
-        self.claimed_generations.append_option(claim.and_then(|claim| claim.generation));
-        let items = self.claimed.values();
-        let mut each = |topic: Option<&[u8]>, numbers: Numbers<'_>| {
-            if let Some(topics) = items.field_builder::<StringBuilder>(0) {
-                match topic {
-                    Some(topic) => append_bytes(topics, topic),
-                    None => topics.append_null(),
-                }
-            }
-            if let Some(lists) = items.field_builder::<Lists<Int32Builder>>(1) {
-                append_numbers(lists, numbers, scratch);
-            }
-            items.append(true);
-        };
-        match claim.map(|claim| claim.held) {
-            Some(Held::Partitions(partitions)) => {
-                partitions.iter().for_each(|(topic, numbers)| each(Some(topic), numbers));
-            }
-            Some(Held::Numbers(numbers)) => each(None, numbers),
-            None => {}
-        }
-        self.claimed.append(claim.is_some());
-    }
-
-    fn finish(mut self, schema: &SchemaRef) -> Option<Result<RecordBatch, String>> {
+    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
         let columns: Named = vec![
-            ("kind", Arc::new(self.kinds.finish())),
-            ("member_id", Arc::new(self.members.finish())),
+            ("ts", self.place.of(output.input.timestamps)),
+            ("kind", self.kinds.finish()),
+            ("member_id", self.members.finish()),
             ("generation", Arc::new(self.generations.finish())),
-            ("protocol", Arc::new(self.protocols.finish())),
-            ("instance_id", Arc::new(self.instances.finish())),
-            ("rack", Arc::new(self.racks.finish())),
-            ("topics", Arc::new(self.topics.finish())),
-            ("topic_regex", Arc::new(self.regexes.finish())),
+            ("protocol", self.protocols.finish()),
+            ("instance_id", self.instances.finish()),
+            ("rack", self.racks.finish()),
+            ("topics", self.topics.finish()),
+            ("topic_regex", self.regexes.finish()),
             ("claimed_generation", Arc::new(self.claimed_generations.finish())),
-            ("claimed", Arc::new(self.claimed.finish())),
-            ("client_id", Arc::new(self.clients.finish())),
-            ("client_host", Arc::new(self.hosts.finish())),
+            ("claimed", self.claimed.finish()),
+            ("client_id", self.clients.finish()),
+            ("client_host", self.hosts.finish()),
         ];
-        self.place.finish(schema, EVENTS, columns)
+        self.place.finish(output, EVENTS, columns)
     }
 }
 
+#[derive(Default)]
 struct Assignments {
     place: Place,
-    sources: StringBuilder,
-    members: StringBuilder,
+    sources: Texts,
+    members: Texts,
     generations: Int32Builder,
-    topics: StringBuilder,
-    topic_ids: StringBuilder,
-    partitions: Lists<Int32Builder>,
-}
-
-impl Default for Assignments {
-    fn default() -> Self {
-        Self {
-            place: Place::default(),
-            sources: StringBuilder::new(),
-            members: StringBuilder::new(),
-            generations: Int32Builder::new(),
-            topics: StringBuilder::new(),
-            topic_ids: StringBuilder::new(),
-            partitions: numbers_builder(),
-        }
-    }
+    topics: Texts,
+    topic_ids: Texts,
+    partitions: Lists<Vec<i32>>,
 }
 
 impl Assignments {
-    fn push(&mut self, row: &AssignmentRow<'_>, settings: &Settings, scratch: &mut Vec<i32>) {
-        self.sources.append_value(row.source.name());
-        self.members.append_value(row.member_id);
+    fn push(&mut self, row: &AssignmentRow<'_>, settings: &Settings) {
+        self.sources.push(row.source.name());
+        self.members.push(row.member_id);
         self.generations.append_option(row.generation);
         match row.topic {
             TopicNameOrId::Name(name) => {
-                append_bytes(&mut self.topics, name);
-                self.topic_ids.append_null();
+                self.topics.push_bytes(name);
+                self.topic_ids.push_null();
             }
             TopicNameOrId::Id(id) => {
-                self.topics.append_option(settings.names.get(&id));
-                append_bytes(&mut self.topic_ids, &topic_id_characters(id));
+                self.topics.push_option(settings.names.get(&id).map(String::as_str));
+                self.topic_ids.push_bytes(&topic_id_characters(id));
             }
         }
-        append_numbers(&mut self.partitions, row.partitions, scratch);
+        self.partitions.push_numbers(row.partitions);
     }
 
-    fn finish(mut self, schema: &SchemaRef) -> Option<Result<RecordBatch, String>> {
+    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
         let columns: Named = vec![
-            ("kind", Arc::new(self.sources.finish())),
-            ("member_id", Arc::new(self.members.finish())),
+            ("ts", self.place.of(output.input.timestamps)),
+            ("kind", self.sources.finish()),
+            ("member_id", self.members.finish()),
             ("generation", Arc::new(self.generations.finish())),
-            ("topic", Arc::new(self.topics.finish())),
-            ("topic_id", Arc::new(self.topic_ids.finish())),
-            ("partitions", Arc::new(self.partitions.finish())),
+            ("topic", self.topics.finish()),
+            ("topic_id", self.topic_ids.finish()),
+            ("partitions", self.partitions.finish()),
         ];
-        self.place.finish(schema, ASSIGNMENTS, columns)
+        self.place.finish(output, ASSIGNMENTS, columns)
     }
 }
 
 #[derive(Default)]
 struct Commits {
     place: Place,
-    topics: StringBuilder,
-    topic_ids: StringBuilder,
-    partitions: Int32Builder,
+    timestamps: Vec<i64>,
+    topics: Texts,
+    topic_ids: Texts,
+    partitions: Vec<i32>,
     committed: Int64Builder,
     leader_epochs: Int32Builder,
 }
@@ -358,9 +271,10 @@ impl Commits {
     fn with_capacity(rows: usize) -> Self {
         Self {
             place: Place::with_capacity(rows),
-            topics: StringBuilder::with_capacity(rows, rows * NAME_BYTES),
-            topic_ids: StringBuilder::with_capacity(rows, 0),
-            partitions: Int32Builder::with_capacity(rows),
+            timestamps: Vec::with_capacity(rows),
+            topics: Texts::with_capacity(rows),
+            topic_ids: Texts::default(),
+            partitions: Vec::with_capacity(rows),
             committed: Int64Builder::with_capacity(rows),
             leader_epochs: Int32Builder::with_capacity(rows),
         }
@@ -368,61 +282,59 @@ impl Commits {
 
     #[inline]
     fn push(&mut self, row: &Commit<'_>) {
-        self.topics.append_value(row.topic);
+        self.timestamps.push(row.timestamp);
+        self.topics.push(row.topic);
         match row.topic_id {
-            Some(id) => append_bytes(&mut self.topic_ids, &topic_id_characters(id)),
-            None => self.topic_ids.append_null(),
+            Some(id) => self.topic_ids.push_bytes(&topic_id_characters(id)),
+            None => self.topic_ids.push_null(),
         }
-        self.partitions.append_value(row.partition);
+        self.partitions.push(row.partition);
         self.committed.append_option(row.committed);
         self.leader_epochs.append_option(row.leader_epoch);
     }
 
-    fn finish(mut self, schema: &SchemaRef) -> Option<Result<RecordBatch, String>> {
+    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
         let columns: Named = vec![
-            ("topic", Arc::new(self.topics.finish())),
-            ("topic_id", Arc::new(self.topic_ids.finish())),
-            ("partition", Arc::new(self.partitions.finish())),
+            ("ts", Arc::new(Int64Array::from(self.timestamps))),
+            ("topic", self.topics.finish()),
+            ("topic_id", self.topic_ids.finish()),
+            ("partition", self.partitions.finish()),
             ("committed", Arc::new(self.committed.finish())),
             ("leader_epoch", Arc::new(self.leader_epochs.finish())),
         ];
-        self.place.finish(schema, COMMITS, columns)
+        self.place.finish(output, COMMITS, columns)
     }
 }
 
+#[derive(Default)]
 struct Matched {
     place: Place,
-    expressions: StringBuilder,
-    topics: Lists<StringBuilder>,
-}
-
-impl Default for Matched {
-    fn default() -> Self {
-        Self { place: Place::default(), expressions: StringBuilder::new(), topics: texts_builder() }
-    }
+    expressions: Texts,
+    topics: Lists<Texts>,
 }
 
 impl Matched {
     fn push(&mut self, row: &Matches<'_>) {
-        self.expressions.append_value(row.expression);
-        let names = self.topics.values();
-        row.topics.each(|name| append_bytes(names, name));
-        self.topics.append(true);
+        self.expressions.push(row.expression);
+        self.topics.push(|names| row.topics.each(|name| names.push_bytes(name)));
     }
 
-    fn finish(mut self, schema: &SchemaRef) -> Option<Result<RecordBatch, String>> {
-        let columns: Named =
-            vec![("topic_regex", Arc::new(self.expressions.finish())), ("topics", Arc::new(self.topics.finish()))];
-        self.place.finish(schema, MATCHES, columns)
+    fn finish(self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
+        let columns: Named = vec![
+            ("ts", self.place.of(output.input.timestamps)),
+            ("topic_regex", self.expressions.finish()),
+            ("topics", self.topics.finish()),
+        ];
+        self.place.finish(output, MATCHES, columns)
     }
 }
 
 #[derive(Default)]
 struct Rejections {
     place: Place,
-    reasons: StringBuilder,
-    members: StringBuilder,
-    details: StringBuilder,
+    reasons: Texts,
+    members: Texts,
+    details: Texts,
     kinds: Int32Builder,
     keys: BinaryBuilder,
     values: BinaryBuilder,
@@ -430,9 +342,9 @@ struct Rejections {
 
 impl Rejections {
     fn push(&mut self, row: &Rejected<'_>, record: &Record<'_>, wants_bytes: bool) {
-        self.reasons.append_value(row.reason.name());
-        self.members.append_option(row.member_id);
-        self.details.append_value(&row.detail);
+        self.reasons.push(row.reason.name());
+        self.members.push_option(row.member_id);
+        self.details.push(row.detail.as_str());
         self.kinds.append_option(row.kind.map(i32::from));
         // Keep the bytes if a later release may be able to read the record. Not for the fault of one member: a record
         // may contain many of them, and each would repeat the whole record.
@@ -441,35 +353,41 @@ impl Rejections {
         self.values.append_option(record.value.filter(|_| wanted));
     }
 
-    fn finish(mut self, schema: &SchemaRef) -> Option<Result<RecordBatch, String>> {
+    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
         let columns: Named = vec![
-            ("kind", Arc::new(self.reasons.finish())),
-            ("member_id", Arc::new(self.members.finish())),
-            ("detail", Arc::new(self.details.finish())),
+            ("ts", self.place.of(output.input.timestamps)),
+            ("kind", self.reasons.finish()),
+            ("member_id", self.members.finish()),
+            ("detail", self.details.finish()),
             ("record_kind", Arc::new(self.kinds.finish())),
             ("key", Arc::new(self.keys.finish())),
             ("value", Arc::new(self.values.finish())),
         ];
-        self.place.finish(schema, REJECTED, columns)
+        self.place.finish(output, REJECTED, columns)
     }
+}
+
+/// The schema of the batches, and the records to which the rows' indices refer.
+struct Output<'a> {
+    schema: &'a SchemaRef,
+    input: &'a Records<'a>,
 }
 
 /// The rows that were collected up to now.
 #[derive(Default)]
-pub(super) struct Tables<'a> {
+pub(super) struct Tables {
     events: Events,
     assignments: Assignments,
     commits: Commits,
     matched: Matched,
     rejected: Rejections,
-    /// The current record, and the number of its rows.
-    record: Record<'a>,
+    /// The index of the current record in the input, and the number of its rows.
+    index: usize,
     rows: i32,
     bytes: usize,
-    scratch: Vec<i32>,
 }
 
-impl<'a> Tables<'a> {
+impl Tables {
     /// Reserves memory for `records` offset commits: most records of the topic are commits, with one row each.
     pub(super) fn with_capacity(records: usize) -> Self {
         Self { commits: Commits::with_capacity(records), ..Self::default() }
@@ -482,59 +400,58 @@ impl<'a> Tables<'a> {
 
     /// Starts a record: the rows pushed next belong to it.
     #[inline]
-    pub(super) fn begin(&mut self, record: Record<'a>) {
+    pub(super) fn begin(&mut self, index: usize, record: &Record<'_>) {
         // A partition number takes four bytes in the record and in the column; a name takes two bytes more in the
         // column.
         self.bytes += 3 * record.value.map_or(0, <[u8]>::len);
-        self.record = record;
+        self.index = index;
         self.rows = 0;
     }
 
     #[inline]
-    pub(super) fn push(&mut self, settings: &Settings, row: Row<'_>) {
-        let (record, number) = (&self.record, self.rows);
-        let written = record.timestamp;
-        let scratch = &mut self.scratch;
+    pub(super) fn push(&mut self, settings: &Settings, record: &Record<'_>, row: Row<'_>) {
+        let (index, number) = (self.index, self.rows);
         let names = match row {
             Row::Commit(row) => {
-                self.commits.place.push(record, number, Some(row.timestamp), Some(row.group));
+                self.commits.place.push(index, number, Some(row.group));
                 self.commits.push(&row);
                 row.group.len() + row.topic.len()
             }
             Row::Event(row) => {
-                self.events.place.push(record, number, written, Some(row.group));
-                let names = row.group.len() + row.protocol.map_or(0, str::len);
-                self.events.push(row, settings.clients, scratch);
+                self.events.place.push(index, number, Some(row.group));
+                let names = row.group.len() + row.protocol.map_or(0, Utf8::len);
+                self.events.push(row, settings.clients);
                 names
             }
             Row::Assignment(row) => {
-                self.assignments.place.push(record, number, written, Some(row.group));
-                self.assignments.push(&row, settings, scratch);
+                self.assignments.place.push(index, number, Some(row.group));
+                self.assignments.push(&row, settings);
                 row.group.len() + row.member_id.len()
             }
             Row::Matches(row) => {
-                self.matched.place.push(record, number, written, Some(row.group));
+                self.matched.place.push(index, number, Some(row.group));
                 self.matched.push(&row);
                 row.group.len() + row.expression.len()
             }
             Row::Rejected(row) => {
-                self.rejected.place.push(record, number, written, row.group);
+                self.rejected.place.push(index, number, row.group);
                 self.rejected.push(&row, record, settings.bytes);
-                row.group.map_or(0, str::len) + row.detail.len()
+                row.group.map_or(0, Utf8::len) + row.detail.len()
             }
         };
         self.bytes += ROW_BYTES + names;
         self.rows += 1;
     }
 
-    /// A batch for each table that has rows.
-    pub(super) fn finish(self, schema: &SchemaRef) -> Result<Vec<RecordBatch>, String> {
+    /// A batch for each table that has rows. `input` has the records of the indices.
+    pub(super) fn finish(self, schema: &SchemaRef, input: &Records<'_>) -> Result<Vec<RecordBatch>, String> {
+        let output = Output { schema, input };
         let tables = [
-            self.events.finish(schema),
-            self.assignments.finish(schema),
-            self.commits.finish(schema),
-            self.matched.finish(schema),
-            self.rejected.finish(schema),
+            self.events.finish(&output),
+            self.assignments.finish(&output),
+            self.commits.finish(&output),
+            self.matched.finish(&output),
+            self.rejected.finish(&output),
         ];
         tables.into_iter().flatten().collect()
     }
