@@ -7,15 +7,18 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
+import offsets_records
 from race.points import Point
 
-__all__ = ["CASES", "COUNTED", "GROWTH", "Case", "Count", "History", "build", "count"]
+__all__ = ["CASES", "COUNTED", "GROWTH", "Case", "Count", "History", "Records", "build", "count"]
 
 ROOT = Path(__file__).parent.parent
 # callgrind counts this function of the program, and the functions that it calls.
@@ -58,8 +61,29 @@ class History:
 
 
 @dataclass(frozen=True)
+class Records:
+    """Records of `__consumer_offsets` that become rows."""
+
+    kind: Literal["offset commits", "generations of 50 members"]
+    count: int
+
+    @property
+    def name(self) -> str:
+        return f"decoder, {self.count:,} {self.kind}"
+
+    def arguments(self, directory: Path) -> list[str]:
+        """The program's arguments. The records are a file in the directory."""
+        table = (offsets_records.commits if self.kind == "offset commits" else offsets_records.groups)(self.count)
+        columns = [table.column(name).to_pylist() for name in ("key", "value")]
+        parts = [part for record in zip(*columns, strict=True) for part in record]
+        sized = b"".join(struct.pack(">i", len(part)) + part for part in parts)
+        (directory / "records").write_bytes(struct.pack(">i", self.count) + sized)
+        return ["decode", str(directory / "records")]
+
+
+@dataclass(frozen=True)
 class Count:
-    """The counts of one rebalance, or of one replay."""
+    """The counts of one rebalance, of one replay, or of the decoding of all records."""
 
     instructions: float
     allocations: float
@@ -84,7 +108,13 @@ CASES = [
     Case("range", Point(200, 100, 100, "equal", "fresh")),
     Case("roundrobin", Point(200, 100, 100, "random", "fresh")),
 ]
-COUNTED: list[Case | History] = [*CASES, History(20, 100, 8), History(20, 1000, 50)]
+COUNTED: list[Case | History | Records] = [
+    *CASES,
+    History(20, 100, 8),
+    History(20, 1000, 50),
+    Records("offset commits", 1000),
+    Records("generations of 50 members", 10),
+]
 # Each case has twice as many partitions as the one before it.
 GROWTH = {
     "equal: one joins": [Case("sticky", Point(200, each, 100, "equal", "one joins")) for each in (100, 200)],
@@ -105,8 +135,8 @@ def build(*, slowed: bool = False) -> Path:
 
 
 @cache
-def count(program: Path, case: Case | History) -> Count:
-    """The instructions of one rebalance or replay, by callgrind, and the allocations, which the program counts."""
+def count(program: Path, case: Case | History | Records) -> Count:
+    """The instructions of a case, by callgrind, and the allocations, which the program counts."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise RuntimeError("valgrind is not on PATH: it counts the instructions (Debian: apt-get install valgrind)")

@@ -1,4 +1,4 @@
-"""Counts of a rebalance and of a replay in the core: instructions, allocations, their growth with partitions."""
+"""Counts of rebalances, replays and decodings in the core: instructions, allocations, growth with partitions."""
 
 import shutil
 from pathlib import Path

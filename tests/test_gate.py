@@ -33,6 +33,14 @@ def test_a_count_that_has_become_less_wants_to_be_committed() -> None:
     assert "commit the new figure" in complaint
 
 
+def test_a_count_of_zero_allows_none() -> None:
+    bounds = Bounds({"allocations": {"a": 0}})
+    assert bounds.within("allocations", "a", 0).complaint is None
+    complaint = bounds.within("allocations", "a", 1).complaint
+    assert complaint is not None
+    assert "find out why" in complaint
+
+
 def test_ratios_hold_up_to_their_bound() -> None:
     assert BOUNDS.at_most("floor", "a", 2, 1).complaint is None
     assert BOUNDS.at_most("floor", "a", 2.01, 1).complaint == "a: 2.01 times floor; at most 2 is allowed"

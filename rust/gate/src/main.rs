@@ -1,14 +1,17 @@
-//! A rebalance or a replay for the gate to count, three times over: `gate STRATEGY FILE`, or
-//! `gate replay REBALANCES PARTITIONS MEMBERS`.
+//! A rebalance, a replay or a decoding for the gate to count, three times over: `gate STRATEGY FILE`,
+//! `gate replay REBALANCES PARTITIONS MEMBERS`, or `gate decode FILE`.
 //!
-//! The file is a group as `benches/race/points.py` writes it. Callgrind collects the instructions of [`counted`] and
-//! [`counted_replay`]; this program counts their allocations and prints them as JSON.
+//! The file of a strategy is a group as `benches/race/points.py` writes it. The file of `decode` has records of
+//! `__consumer_offsets`: their number, and of each the length of the key, the key, the length of the value, and the value.
+//! Callgrind collects the instructions of the functions whose names begin with `counted`; this program counts their
+//! allocations and prints them as JSON.
 
 mod replayed;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use kafka_assignors_core::offsets_topic::{Record, rows};
 use kafka_assignors_core::planning::group::{TopicSpec, Topics};
 use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment};
 use kafka_assignors_core::planning::objective::Objective;
@@ -62,6 +65,37 @@ fn counted_replay(history: History<'_>) -> u64 {
     moved
 }
 
+/// The only part of this program that the gate counts, where it counts a decoding.
+#[inline(never)]
+fn counted_decoding(records: &[Record<'_>]) -> u64 {
+    let mut found = 0;
+    for &record in records {
+        rows(record, None, |row| {
+            black_box(row);
+            found += 1;
+        });
+    }
+    found
+}
+
+fn count_decodings(path: &str) -> ExitCode {
+    let bytes = std::fs::read(path).expect("a file of records");
+    let records = File(&bytes).list(|file| {
+        let mut part = || {
+            let length = file.number();
+            Some(file.take(length))
+        };
+        let (key, value) = (part(), part());
+        Record { key, value, partition: Some(0), offset: Some(0), timestamp: Some(0) }
+    });
+    report(|| {
+        for _ in 0..CALLS {
+            black_box(counted_decoding(&records));
+        }
+    });
+    ExitCode::SUCCESS
+}
+
 fn count_replays(numbers: &[String]) -> ExitCode {
     let numbers: Option<Vec<u32>> = numbers.iter().map(|number| number.parse().ok()).collect();
     let Some(&[rebalances, partitions, members]) = numbers.as_deref() else {
@@ -95,6 +129,9 @@ fn main() -> ExitCode {
         eprintln!("usage: gate STRATEGY FILE");
         return ExitCode::from(2);
     };
+    if name == "decode" {
+        return count_decodings(path);
+    }
     let strategy = match name.as_str() {
         "sticky" => Strategy::Sticky(Objective::default()),
         "cooperative-sticky" => Strategy::CooperativeSticky(Objective::default()),
