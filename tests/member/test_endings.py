@@ -13,6 +13,7 @@ import pytest
 
 from kafka_assignors.member import times
 from support.features import release_has
+from support.raw_group import waiting_for_a_dead_member
 from support.silence import silence_member
 from support.threads import wait_until
 
@@ -122,6 +123,23 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
     elif state != "lost":
         assert members_of(eager) == 0
         assert threads(eager) == []
+
+
+def test_closing_while_the_group_waits_for_a_member_commits_what_was_read(readers: Readers) -> None:
+    """The coordinator accepts commits with the last generation until all members have joined."""
+    topic, partitions = readers.topic(2, 5)
+    reader = readers.add(auto_commit=True, auto_commit_interval=60.0).follow(topic)
+    readers.settle(partitions)
+    assert isinstance(readers.strategy, str)
+    with waiting_for_a_dead_member(readers.kafka, readers.group, topic, readers.strategy, readers.for_a_while):
+        kept = set(reader.held)
+        readers.fill(topic, 2, 3)
+        readers.until(lambda: len(reader.read) == 10 + 3 * len(kept), "it reads on while it waits")
+        reader.close()
+        assert reader.calls_of("lost") == []
+        assert set().union(*reader.calls_of("revoked")) == partitions
+        committed = readers.add().committed(partitions)
+    assert committed == {partition: 8 if partition in kept else 5 for partition in partitions}
 
 
 @pytest.mark.parametrize("event", ["assigned", "revoked"])

@@ -13,11 +13,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import Consumer
-from kafka_assignors.userdata import Subscription
 from support.broker import Kafka, unique
 from support.confluent_group import fill
 from support.needs import rest
-from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
+from support.raw_group import waiting_for_a_dead_member
 from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
@@ -225,24 +224,9 @@ class Script:
 
     @contextlib.contextmanager
     def waiting_for_a_dead_member(self, label: str, strategy: str) -> Iterator[None]:
-        """Keeps the group in a rebalance, in which the group waits for a member that sends no further request."""
-        names = ("dead", "newcomer")
-        # The rebalance ends when the session of the dead member expires. A consumer that is closed may wait for that.
-        others = [
-            RawMember(self.kafka.bootstrap_servers, self.group, name, strategy, session_ms=20_000) for name in names
-        ]
-        metadata = Subscription([self.topic(label)]).encode()
-        for other in others:
-            other.send_join(metadata)
-            if other.receive_join().error == MEMBER_ID_REQUIRED:
-                other.send_join(metadata)
-            self.after(1.5)
-            if other.client_id == "dead":
-                assert other.receive_join().error == NONE
-        assert self.kafka.describe_group(self.group).state == "PREPARING_REBALANCING"
-        yield
-        for other in others:
-            other.close()
+        """As `support.raw_group.waiting_for_a_dead_member`, with this group."""
+        with waiting_for_a_dead_member(self.kafka, self.group, self.topic(label), strategy, self.after):
+            yield
 
     def without_commits(self) -> None:
         """Removes the commits from the log, for a script in which their time does not matter."""

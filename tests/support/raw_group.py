@@ -6,16 +6,20 @@ and partitions that do not exist.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from kafka_assignors.userdata import Subscription
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kafka_assignors.embedded import EmbeddedKafka
+    from support.broker import Kafka
 
 JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP = 11, 13, 14
 NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 0, -1, 27, 79
@@ -231,3 +235,33 @@ def _string(text: str | None) -> bytes:
 
 def _bytes(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
+
+
+@contextlib.contextmanager
+def waiting_for_a_dead_member(
+    kafka: Kafka, group: str, topic: str, strategy: str, poll: Callable[[float], object]
+) -> Iterator[None]:
+    """Keeps a group in a rebalance, in which the group waits for a member that sends no further request.
+
+    Args:
+        kafka: the brokers of the group.
+        group: a group that has other members already.
+        topic: the topic of the two raw members.
+        strategy: the assignor of the group.
+        poll: polls the other members for so many seconds.
+    """
+    names = ("dead", "newcomer")
+    # The rebalance ends when the session of the dead member expires. A consumer that is closed may wait for that.
+    others = [RawMember(kafka.bootstrap_servers, group, name, strategy, session_ms=20_000) for name in names]
+    metadata = Subscription([topic]).encode()
+    for other in others:
+        other.send_join(metadata)
+        if other.receive_join().error == MEMBER_ID_REQUIRED:
+            other.send_join(metadata)
+        poll(1.5)
+        if other.client_id == "dead":
+            assert other.receive_join().error == NONE
+    assert kafka.describe_group(group).state == "PREPARING_REBALANCING"
+    yield
+    for other in others:
+        other.close()

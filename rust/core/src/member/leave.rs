@@ -8,6 +8,9 @@ use super::{Generation, Leaves, Membership, Phase, Progress};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
 use crate::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
 
+/// The time that the other members take, after the heartbeat that announces a rebalance, to run their callbacks and to join.
+const PREPARATION_MS: u64 = 1_000;
+
 /// A LeaveGroup that is to be sent, or unanswered. It is best effort: without it the member's session ends on the broker.
 #[derive(Debug, Clone)]
 pub(super) struct PendingLeave {
@@ -23,8 +26,9 @@ pub(super) struct Departure {
     /// Whether the member is closed, rather than only without a subscription.
     pub(super) closes: bool,
     pub(super) deadline: u64,
-    /// Until this time the member keeps its partitions and waits for the answers to JoinGroup and SyncGroup.
-    rejoins_until: u64,
+    /// Until this time the member keeps its partitions and waits for the answer to JoinGroup; None if it does not wait for the end
+    /// of its rejoin. For the answer to SyncGroup it waits until `deadline`.
+    joins_until: Option<u64>,
     /// Whether the application has given its partitions up.
     released: bool,
 }
@@ -45,15 +49,11 @@ impl Membership {
             return;
         }
         self.cancel_notice();
-        // Between JoinGroup and the answer to SyncGroup the coordinator refuses commits, and the records since the last commit
-        // would be read again. So the member completes its rejoin first. That takes two round trips, and at most a heartbeat
-        // interval until the other members have joined.
-        let rejoins_until = if closes && self.is_rejoining() && !self.ownership.is_empty() {
-            deadline.min(self.network.now.saturating_add(self.config.heartbeat_interval_ms))
-        } else {
-            self.network.now
-        };
-        self.departure = Some(Departure { closes, deadline, rejoins_until, released: false });
+        // From the end of the group's join to its plan the coordinator refuses commits, and the records since the last commit would
+        // be read again. So the member completes its rejoin first.
+        let waits = closes && self.is_rejoining() && !self.ownership.is_empty();
+        let joined = self.network.now.saturating_add(self.config.heartbeat_interval_ms).saturating_add(PREPARATION_MS);
+        self.departure = Some(Departure { closes, deadline, joins_until: waits.then_some(joined), released: false });
     }
 
     /// Whether the member is between JoinGroup and the answer to SyncGroup.
@@ -61,28 +61,35 @@ impl Membership {
         matches!(self.generation.phase, Phase::Joining | Phase::Planning(_) | Phase::Syncing(_))
     }
 
-    /// JoinGroup or SyncGroup was answered with REBALANCE_IN_PROGRESS. A member that departs does not join again: the coordinator
-    /// still counts it in its last generation, and the member commits with that generation.
+    /// JoinGroup or SyncGroup was answered with REBALANCE_IN_PROGRESS, or a departure waits no longer for JoinGroup. A member that
+    /// departs does not join again: the coordinator still counts it in its last generation, and the member commits with that
+    /// generation.
     pub(super) fn ends_its_rejoin(&mut self) {
         if self.departure.is_some() {
             self.generation.rejoining = false;
         }
     }
 
-    /// The time until which a departure waits for the answers to JoinGroup and SyncGroup.
+    /// The time until which a departure waits for the answer to JoinGroup or SyncGroup; `None` if it waits for neither.
     pub(super) fn departure_rejoins_until(&self) -> Option<u64> {
         let departure = self.departure.as_ref().filter(|departure| !departure.released && self.is_rejoining())?;
-        Some(departure.rejoins_until)
+        let joins_until = departure.joins_until?;
+        let joining = matches!(self.generation.phase, Phase::Joining);
+        Some(if joining { joins_until.min(departure.deadline) } else { departure.deadline })
     }
 
     /// The next step of the departure: the partitions, the commits, LeaveGroup, the end.
     pub(super) fn drive_departure(&mut self) -> Progress {
-        let Some(Departure { closes, deadline, rejoins_until, released }) = self.departure else { return false };
+        let Some(Departure { closes, deadline, released, .. }) = self.departure else { return false };
         let late = self.network.now >= deadline;
         if !released {
             if self.is_rejoining() {
-                if self.network.now < rejoins_until {
+                if self.departure_rejoins_until().is_some_and(|until| self.network.now < until) {
                     return false;
+                }
+                // Other members have not joined yet, so the coordinator still counts this one in its last generation.
+                if matches!(self.generation.phase, Phase::Joining) {
+                    self.ends_its_rejoin();
                 }
                 self.stop_waiting("the member goes");
             }

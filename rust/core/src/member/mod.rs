@@ -23,11 +23,11 @@
 //!
 //! # Guarantees
 //! - An answer counts only if its request was sent with the present member id and generation.
-//! - No commit is sent between JoinGroup and the answer to SyncGroup. For a member that departs, an answer of
-//!   REBALANCE_IN_PROGRESS to either request ends this time too. One commit is in flight at a time. An offset is committed only
-//!   for a partition that the member has owned without a break since the commit was asked for, or has given up since without the
-//!   coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer commit overtakes
-//!   it.
+//! - No commit is sent between JoinGroup and the answer to SyncGroup. For a member that departs, this time also ends with an
+//!   answer of REBALANCE_IN_PROGRESS to either request, and as soon as the member does not wait for the answer to JoinGroup any
+//!   more. One commit is in flight at a time. An offset is committed only for a partition that the member has owned without a
+//!   break since the commit was asked for, or has given up since without the coordinator's knowledge. The connection of a commit
+//!   in flight stays open until its answer, so that no newer commit overtakes it.
 //! - Each repetition waits for a back-off, except the one that the protocol asks for.
 //! - The memory that the member keeps of an answer is bounded by the bytes of its frame, and the host bounds those.
 

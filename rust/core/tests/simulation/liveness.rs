@@ -301,7 +301,7 @@ fn scenario_22_closing_without_a_coordinator_takes_no_longer_than_allowed() {
 }
 
 /// A cooperative member that has two partitions, and whose JoinGroup is unanswered.
-fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
+fn unanswered() -> (Script, Asked<JoinGroupRequest>) {
     let mut settings = config(1, &["cooperative-sticky"]);
     settings.converted = Converted::CarryOn;
     let mut script = Script::new(settings);
@@ -309,6 +309,12 @@ fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
     let asked = script.asked();
+    (script, asked)
+}
+
+/// As `unanswered`. The member is being closed.
+fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
+    let (mut script, asked) = unanswered();
     script.handle(Event::Close { timeout_ms: 20_000 });
     assert!(script.notice().is_none_or(|notice| notice.kind != NoticeKind::Leave), "it keeps its partitions");
     (script, asked)
@@ -357,12 +363,8 @@ fn scenario_22_closing_during_a_rejoin_that_begins_again_commits_what_was_read()
     leaves_with_a_commit(&mut script, 2);
 }
 
-#[test]
-fn scenario_22_closing_waits_for_a_rejoin_no_longer_than_a_heartbeat_takes() {
-    let (mut script, _asked) = rejoining();
-    script.pass(2_999);
-    assert_eq!(script.member.stage(), Stage::Joining);
-    script.pass(1);
+/// The member leaves. Its partitions are lost, and its callback cannot commit.
+fn leaves_without_a_commit(script: &mut Script) {
     let leave = script.notice().unwrap();
     assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, true));
     assert!(script.member.begin(leave.ticket));
@@ -370,6 +372,73 @@ fn scenario_22_closing_waits_for_a_rejoin_no_longer_than_a_heartbeat_takes() {
     assert_eq!(script.ended(1), Some(ErrorCode::REBALANCE_IN_PROGRESS));
     script.done(&leave);
     assert!(script.asks(ApiKey::LeaveGroup));
+}
+
+#[test]
+fn scenario_22_closing_while_others_have_not_joined_commits_with_the_last_generation() {
+    // The wait: a heartbeat interval, and a second for the callbacks of the others.
+    let (mut script, _asked) = rejoining();
+    script.pass(3_999);
+    assert_eq!(script.member.stage(), Stage::Joining);
+    script.pass(1);
+    leaves_with_a_commit(&mut script, 1);
+
+    let (mut script, _asked) = rejoining();
+    script.handle(Event::Close { timeout_ms: 2_000 });
+    script.pass(1_999);
+    assert_eq!(script.member.stage(), Stage::Joining);
+    script.pass(1);
+    // There is no time for a commit.
+    let leave = script.notice().unwrap();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
+    script.done(&leave);
+    assert_eq!(script.member.stage(), Stage::Closed);
+}
+
+#[test]
+fn scenario_22_a_last_commit_that_comes_after_the_join_of_the_others_is_refused() {
+    let (mut script, _asked) = rejoining();
+    script.pass(4_000);
+    let leave = script.notice().unwrap();
+    assert!(script.member.begin(leave.ticket));
+    script.commit(1, &[("t", 0, 5)]);
+    assert_eq!(script.committed(ErrorCode::ILLEGAL_GENERATION).generation_id, 1);
+    assert_eq!(script.ended(1), Some(ErrorCode::ILLEGAL_GENERATION));
+    script.done(&leave);
+    assert!(script.asks(ApiKey::LeaveGroup));
+}
+
+#[test]
+fn scenario_22_closing_waits_for_the_plan_until_its_time_is_over() {
+    let (mut script, asked) = rejoining();
+    let joined = script.follows(2);
+    script.pass(500);
+    script.answer(&asked, &joined);
+    script.pass(19_499);
+    assert_eq!(script.member.stage(), Stage::Syncing);
+    script.pass(1);
+    let leave = script.notice().unwrap();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, true));
+    script.done(&leave);
+    assert_eq!(script.member.stage(), Stage::Closed);
+}
+
+#[test]
+fn scenario_22_unsubscribing_does_not_wait_for_a_rejoin() {
+    let (mut script, _asked) = unanswered();
+    script.handle(Event::Unsubscribe);
+    let leave = script.notice().unwrap();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
+    assert!(script.member.begin(leave.ticket));
+    script.commit(1, &[("t", 0, 5), ("t", 1, 6)]);
+    assert_eq!(script.committed(ErrorCode::NONE).generation_id, 1);
+    script.done(&leave);
+    assert!(script.asks(ApiKey::LeaveGroup));
+
+    let (mut script, asked) = unanswered();
+    script.answer(&asked, &script.follows(2));
+    script.handle(Event::Unsubscribe);
+    leaves_without_a_commit(&mut script);
 }
 
 #[test]
