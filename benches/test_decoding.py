@@ -70,10 +70,9 @@ def test_the_binding(name: str, tables: dict[str, pa.Table], benchmark: Benchmar
     decoder = _core.OffsetsTopic({}, False, False)
 
     def run(part: list[Any]) -> int:
-        return sum(found.num_rows for batch in part for found in decoder.decode(batch))
+        return sum(found.num_rows for batch in part for found in decoder.decode(pa.Table.from_batches([batch])))
 
-    rows = sum(run([batch]) for batch in batches)
-    assert rows == (table.num_rows if name == COMMITS else table.num_rows * 2 * offsets_records.MEMBERS)
+    assert sum(run([batch]) for batch in batches) == table.num_rows
     with ThreadPoolExecutor(2) as pool:
         parts = [batches[::2], batches[1::2]]
         rounds_of(benchmark, lambda: list(pool.map(run, parts)), 5, warm=True)

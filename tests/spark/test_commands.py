@@ -76,7 +76,8 @@ def test_spark_and_the_core_agree_where_rows_have_nulls(spark: SparkSession, cli
 
     declared = decode_wide(spark.createDataFrame([], RECORDS), clients=clients, keep_bytes=keep_bytes).schema
     decoder = _core.OffsetsTopic({}, clients, keep_bytes)
-    found = pyarrow.record_batch(next(decoder.decode(records([(commit_key("g", "orders", 3), commit_value(42, 900))]))))
+    table = pyarrow.Table.from_batches([records([(commit_key("g", "orders", 3), commit_value(42, 900))])])
+    found = pyarrow.record_batch(next(decoder.decode(table)))
     assert found.schema == to_arrow_schema(declared)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from itertools import pairwise
 from typing import Any
 
 import pyarrow
@@ -20,7 +21,7 @@ from kafka_assignors import (
     _core,
 )
 from kafka_assignors.errors import TableError
-from kafka_assignors.spark.decoding import DECODED, _gathered
+from kafka_assignors.spark.decoding import _LISTS, DECODED, _gathered
 from kafka_assignors.userdata import Assignment
 from support.offsets_records import SCHEMA, commit_key, commit_value, group_value, key, records
 
@@ -31,16 +32,24 @@ TOPIC_ID = bytes([1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x
 TOPIC_ID_TEXT = "AQIDBAUGBwgREhMUFRYXGA"
 
 
-def decoded(batch: Any, *, names: Any = None, clients: bool = False, keep_bytes: bool = False) -> dict[str, list[Any]]:
-    """The rows of each table, without the columns that are null in all rows."""
+def decoded(*batches: Any, names: Any = None, clients: bool = False, keep_bytes: bool = False) -> dict[str, list[Any]]:
+    """The rows of each table, without their null columns."""
     tables: dict[str, list[Any]] = {name: [] for name in DECODED}
-    for found in _core.OffsetsTopic(names or {}, clients, keep_bytes).decode(batch):
-        for row in found.to_pylist():
-            name = list(DECODED)[row.pop("table")]
-            (rest,) = row.pop("rest") or [{}]
-            row |= rest
-            tables[name].append({column: value for column, value in row.items() if value is not None})
+    for found in _core.OffsetsTopic(names or {}, clients, keep_bytes).decode(pyarrow.Table.from_batches(batches)):
+        for record in found.to_pylist():
+            rest = record.pop("rest")
+            if rest is None:
+                tables["offset_commits"].append(_without_nulls(record | {"row": 0}))
+                continue
+            (of_record,) = rest
+            lists = {name: of_record.pop(of) for name, of in _LISTS.items()}
+            for name, rows in lists.items():
+                tables[name] += [_without_nulls(record | of_record | row) for row in rows]
     return tables
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    return {column: value for column, value in row.items() if value is not None}
 
 
 def test_commits_of_both_forms_and_their_ends() -> None:
@@ -101,7 +110,7 @@ def test_a_generation_as_our_own_assignors_write_it(assignor: Any, claimed: Any,
     assert (second["member_id"], second["topics"], second.get("claimed") or []) == ("m1", ["a"], [])
     given: dict[str, dict[str, list[int]]] = {name: {} for name in sent}
     for row in tables["observed_assignments"]:
-        assert (row["generation"], row["kind"]) == (9, "classic")
+        assert (row["generation"], row["source"]) == (9, "classic")
         given[row["member_id"]][row["topic"]] = row["partitions"]
     sent_shares = {name: Assignment.decode(share).partitions for name, share in shares.items()}
     assert given == {
@@ -134,7 +143,7 @@ def test_what_cannot_be_told_is_kept_aside_with_the_reason() -> None:
     ]
     found = decoded(records(broken), keep_bytes=True)
     reasons = [
-        (row["src_offset"], row["kind"], row.get("record_kind"), row.get("group_id"))
+        (row["src_offset"], row["reason"], row.get("record_kind"), row.get("group_id"))
         for row in found["rejected_records"]
     ]
     assert reasons == [
@@ -175,7 +184,8 @@ def test_nulls_in_a_dump_are_kept_aside() -> None:
     ]
 
 
-def test_rows_have_the_place_of_their_record() -> None:
+@pytest.mark.parametrize("ends", [[50], [0, 1, 20, 20, 49, 50]], ids=["one batch", "several batches"])
+def test_rows_have_the_place_of_their_record(ends: list[int]) -> None:
     """Records of all tables by turns, from the middle of a larger batch, and some without an offset."""
     subscription = StickyAssignor().metadata(["t"], MemberState({}, None, None))
     generation = group_value(1, "sticky", [(name, None, subscription, b"") for name in "mn"])
@@ -183,7 +193,7 @@ def test_rows_have_the_place_of_their_record() -> None:
     whole = records(pairs * 20, partition=3, start=100, ts=1_000)
     nulls = pyarrow.array([None if at % 15 == 12 else 100 + at for at in range(60)], pyarrow.int64())
     whole = whole.set_column(3, "offset", nulls)
-    found = decoded(whole.slice(7, 50))
+    found = decoded(*(whole.slice(7 + start, end - start) for start, end in pairwise([0, *ends])))
     places = {
         name: [(row["src_partition"], row.get("src_offset"), row["row"], row["ts"]) for row in table]
         for name, table in found.items()
@@ -219,9 +229,12 @@ def test_names_that_are_not_ascii_or_not_utf_8() -> None:
 def test_topic_ids_get_their_names() -> None:
     value = struct.pack(">hB", 0, 2) + TOPIC_ID + b"\x03" + struct.pack(">ii", 0, 3) + b"\x00\x00"
     batch = records([(key(7, "g", "m"), value), (key(6, "g"), struct.pack(">hiB", 0, 12, 0))])
-    row = decoded(batch)["observed_assignments"][0]
-    assert (row["kind"], row["generation"], row["topic_id"], row["partitions"]) == ("target", 12, TOPIC_ID_TEXT, [0, 3])
-    assert "topic" not in row
+    # The epoch may be in a later one of the batches.
+    for batches in ([batch], [batch.slice(0, 1), batch.slice(1)]):
+        row = decoded(*batches)["observed_assignments"][0]
+        assert (row["source"], row["generation"]) == ("target", 12)
+        assert (row["topic_id"], row["partitions"]) == (TOPIC_ID_TEXT, [0, 3])
+        assert "topic" not in row
     assert decoded(batch, names={TOPIC_ID_TEXT: "orders"})["observed_assignments"][0]["topic"] == "orders"
     with pytest.raises(OptionError, match='names has "orders", which is no topic id'):
         _core.OffsetsTopic({"orders": "x"}, False, False)
@@ -251,39 +264,57 @@ def test_every_record_is_somewhere_whatever_its_bytes() -> None:
 
 
 def test_large_batches_come_in_pieces() -> None:
-    """A record of a hundred kilobytes may give many megabytes. No batch is larger than Arrow's offsets allow."""
-    group = "g" * 30_000
+    """A record of a hundred kilobytes may give a megabyte. No batch is larger than Arrow's offsets allow."""
     value = group_value(1, "range", [(f"m{number}", None, b"", b"") for number in range(2_000)])
-    pieces = list(_core.OffsetsTopic({}, False, False).decode(records([(key(2, group), value)] * 4)))
+    pieces = list(_core.OffsetsTopic({}, False, False).decode(table_of((key(2, "g"), value), times=300)))
     assert len(pieces) > 2
     assert max(piece.nbytes for piece in pieces) < 256 << 20
     offsets = [offset for piece in pieces for offset in piece.column("src_offset").to_pylist()]
-    assert sorted(set(offsets)) == [0, 1, 2, 3]
-    assert sum(piece.num_rows for piece in pieces if piece.column("table")[0].as_py() == 0) == 8_000
+    assert offsets == list(range(300))
+    members = [piece.column("rest").flatten().field("members") for piece in pieces]
+    assert sum(len(lists.flatten()) for lists in members) == 300 * 2_000
 
 
-def test_other_batches_are_refused() -> None:
+def test_rows_of_one_record_are_numbered_across_its_tables() -> None:
+    """Members, their faults and their assignments alternate."""
+    good = RangeAssignor().metadata(["t"], MemberState({}, None, None))
+    share = Assignment({"t": [1]}).encode()
+    members = [("a", None, b"\x00", share), ("b", None, good, share), ("c", None, b"\x00", b"\x00")]
+    found = decoded(records([(key(2, "g"), group_value(4, "range", members))] * 2))
+    numbers = {name: [row["row"] for row in rows] for name, rows in found.items() if rows}
+    assert numbers == {
+        "membership_events": [0, 3, 5] * 2,
+        "observed_assignments": [2, 4] * 2,
+        "rejected_records": [1, 6, 7] * 2,
+    }
+    assert {(row["generation"], row.get("protocol")) for rows in found.values() for row in rows} == {(4, "range")}
+
+
+def table_of(pair: tuple[bytes, bytes], *, times: int = 1) -> Any:
+    return pyarrow.Table.from_batches([records([pair] * times)])
+
+
+def test_other_tables_are_refused() -> None:
     decoder = _core.OffsetsTopic({}, False, False)
     with pytest.raises(TableError, match='column 0 of the batch is to be "key"'):
-        decoder.decode(pyarrow.record_batch({"value": pyarrow.array([b""])}))
+        decoder.decode(pyarrow.table({"value": pyarrow.array([b""])}))
     wrong = SCHEMA.set(3, pyarrow.field("offset", pyarrow.int32()))
     with pytest.raises(TableError, match='column "offset" has type Int32; give Int64'):
-        decoder.decode(pyarrow.record_batch([pyarrow.array([], field.type) for field in wrong], schema=wrong))
+        decoder.decode(pyarrow.table([pyarrow.array([], field.type) for field in wrong], schema=wrong))
     offsets = pyarrow.py_buffer(struct.pack("<iii", 0, 1_000, 3))
     damaged = pyarrow.Array.from_buffers(pyarrow.binary(), 2, [None, offsets, pyarrow.py_buffer(b"abc")])
     arrays = [damaged, *(pyarrow.array([None] * 2, field.type) for field in list(SCHEMA)[1:])]
+    good = records([(key(3, "g"), struct.pack(">hiB", 0, 1, 0))])
     with pytest.raises(TableError, match="the batch is damaged"):
-        decoder.decode(pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA))
-    assert list(decoder.decode(records([(key(3, "g"), struct.pack(">hiB", 0, 1, 0))]))) == []
+        decoder.decode(pyarrow.Table.from_batches([good, pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA)]))
+    for batches in ([good, good.slice(1)], []):
+        assert list(decoder.decode(pyarrow.Table.from_batches(batches, SCHEMA))) == []
 
 
-def test_small_batches_are_joined_and_large_ones_are_not_copied() -> None:
+def test_batches_are_gathered_by_rows_and_by_bytes() -> None:
     small = [records([(bytes([number]), b"v")] * 20_000) for number in range(5)]
     large = [records([(bytes([number]), bytes(9 << 20))] * 2) for number in range(5, 7)]
-    given = [*small, large[0], small[0], large[1]]
-    joined = list(_gathered(iter(given)))
-    assert [batch.num_rows for batch in joined] == [60_000, 40_000, 2, 20_000, 2]
-    assert [joined[2], joined[4]] == large
-    places = [batch.column("value").buffers()[2].address for batch in (joined[2], joined[4])]
-    assert places == [batch.column("value").buffers()[2].address for batch in large]
-    assert pyarrow.Table.from_batches(joined) == pyarrow.Table.from_batches(given)
+    given = [*small, large[0], small[0], large[1], small[1]]
+    gathered = list(_gathered(iter(given)))
+    assert pyarrow.concat_tables(gathered) == pyarrow.Table.from_batches(given)
+    assert [table.column("key").num_chunks for table in gathered] == [3, 3, 2, 1]

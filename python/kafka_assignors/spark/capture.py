@@ -13,7 +13,7 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_assignors.errors import CaptureError, OptionError
-from kafka_assignors.spark.decoding import DECODED, decode_wide, hand_over_by_count, tables_of
+from kafka_assignors.spark.decoding import counts_of, decode_wide, hand_over_by_count, tables_of
 from kafka_assignors.spark.ledger import Ledger
 from kafka_assignors.spark.offsets_source import OFFSETS_TOPIC, SourceTopic, check_settings, look_at, refusal, stream
 from kafka_assignors.spark.schemas import needs_pyspark
@@ -130,23 +130,16 @@ def capture(
 def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, Any]:
     """Writes all tables of a batch; returns the numbers of their rows, and of rejected records by reason."""
     from pyspark import StorageLevel
-    from pyspark.sql.functions import col, when
 
-    tables = list(DECODED)
-    rejected = tables.index("rejected_records")
     wide = wide.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        reason = when(col("table") == rejected, col("rest")[0]["kind"]).alias("reason")
-        counted = wide.groupBy("table", reason).count().collect()
-        rows = dict.fromkeys(tables, 0)
-        for row in counted:
-            rows[tables[row["table"]]] += row["count"]
-        for table, frame in tables_of(wide, cluster).items():
+        rows, tables = counts_of(wide), tables_of(wide, cluster)
+        for table, frame in tables.items():
             # The first batch writes every table, also an empty one, so that none is missing later.
             if rows[table] or batch_id == 0:
                 frame.write.mode("overwrite").parquet(f"{out}/{table}/batch_id={batch_id}")
-        reasons = {row["reason"]: row["count"] for row in counted if row["reason"] is not None}
-        return {"rows": rows, "rejected": dict(sorted(reasons.items()))}
+        rejected = tables["rejected_records"].groupBy("reason").count().collect() if rows["rejected_records"] else []
+        return {"rows": rows, "rejected": dict(sorted((row["reason"], row["count"]) for row in rejected))}
     finally:
         wide.unpersist()
 

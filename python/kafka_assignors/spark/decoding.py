@@ -18,46 +18,59 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
+__all__ = ["DECODED", "counts_of", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
 
 # The records of a batch. Even if each has the largest default size (`message.max.bytes`, 1 MiB), the batch fits in a
 # buffer of 1 GiB, the largest size to which Arrow's Java doubles a buffer.
 _RECORDS = 1_000
-# Batches are joined up to this number of rows, or of bytes, for one call of the core: a call costs much for each batch,
-# because the rows have many columns, and little for each row. A batch with more bytes is not joined, since joining
-# copies it.
+# For one call of the core, batches are gathered up to this number of rows or of bytes: a call costs much for each batch
+# that it returns, because the rows have many columns, and little for each row. The core does not copy them.
 _GATHERED_ROWS, _GATHERED_BYTES = 50_000, 16 << 20
 
 # The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`). Most records are commits: their
-# columns come first, and all other columns are in a list with one struct, which is null for commits.
+# columns come first, and all others are in a list with one struct, which is null for commits.
 _WIDE = (
-    "table tinyint not null, src_partition int, src_offset bigint, row int not null, ts bigint, group_id string, "
-    "topic string, topic_id string, partition int, committed bigint, leader_epoch int"
+    "src_partition int, src_offset bigint, ts bigint, group_id string, topic string, topic_id string, partition int, "
+    "committed bigint, leader_epoch int"
 )
-_REST = {
-    "kind": "string",
-    "member_id": "string",
-    "generation": "int",
-    "partitions": "array<int>",
-    "protocol": "string",
-    "instance_id": "string",
-    "rack": "string",
-    "topics": "array<string>",
-    "topic_regex": "string",
-    "claimed_generation": "int",
-    "claimed": "array<struct<topic: string, partitions: array<int>>>",
-    "client_id": "string",
-    "client_host": "string",
-    "detail": "string",
-    "record_kind": "int",
-    "key": "binary",
-    "value": "binary",
+# The fields of that struct: of the record, and for each other table a list of the record's rows in it.
+_RECORD = {"kind": "string", "generation": "int", "protocol": "string"}
+_ROWS = {
+    "members": {
+        "row": "int not null",
+        "member_id": "string",
+        "instance_id": "string",
+        "rack": "string",
+        "topics": "array<string> not null",
+        "topic_regex": "string",
+        "claimed_generation": "int",
+        "claimed": "array<struct<topic: string, partitions: array<int>>>",
+        "client_id": "string",
+        "client_host": "string",
+    },
+    "assignments": {
+        "row": "int not null",
+        "source": "string not null",
+        "member_id": "string not null",
+        "topic": "string",
+        "topic_id": "string",
+        "partitions": "array<int> not null",
+    },
+    "matches": {"row": "int not null", "topic_regex": "string not null", "topics": "array<string> not null"},
+    "rejected": {
+        "row": "int not null",
+        "reason": "string not null",
+        "member_id": "string",
+        "detail": "string not null",
+        "record_kind": "int",
+        "key": "binary",
+        "value": "binary",
+    },
 }
 # Columns that are null, and left out, by default.
 _CLIENTS, _BYTES = {"client_id", "client_host"}, {"key", "value"}
 
-# Tables with their columns, in the order of the numbers in the column `table`. `kind:record_kind` is the column `kind`,
-# from the column `record_kind` of the wide row.
+# Tables with their columns. `kind:record_kind` is the column `kind`, from the field `record_kind` of the core's answer.
 _SOURCE = "src_partition src_offset row"
 DECODED: dict[str, tuple[str, ...]] = {
     "membership_events": tuple(
@@ -65,13 +78,20 @@ DECODED: dict[str, tuple[str, ...]] = {
         f"claimed_generation claimed client_id client_host {_SOURCE}".split()
     ),
     "observed_assignments": tuple(
-        f"cluster group_id generation member_id topic partitions ts source:kind topic_id {_SOURCE}".split()
+        f"cluster group_id generation member_id topic partitions ts source topic_id {_SOURCE}".split()
     ),
     "offset_commits": tuple(f"cluster group_id ts topic partition committed leader_epoch topic_id {_SOURCE}".split()),
     "topic_matches": tuple(f"cluster group_id ts topic_regex topics {_SOURCE}".split()),
     "rejected_records": tuple(
-        f"cluster ts kind:record_kind reason:kind group_id member_id detail key value {_SOURCE}".split()
+        f"cluster ts kind:record_kind reason group_id member_id detail key value {_SOURCE}".split()
     ),
+}
+# The list with the rows of each table; a commit is a row by itself.
+_LISTS = {
+    "membership_events": "members",
+    "observed_assignments": "assignments",
+    "topic_matches": "matches",
+    "rejected_records": "rejected",
 }
 
 
@@ -88,7 +108,8 @@ def decode(
     A record of a classic group gives an event `snapshot` for each of its members, with the number of the record
     (`seq`): exactly these are the members in that generation. Records of KIP-848 groups give `join` (also for a new
     subscription of a member) and `leave`. The records of such a group's members and targets have no epoch. They get the
-    next epoch in the log of the group, or null if that is not in the same Arrow batch.
+    next epoch in the log of the group, or null if that is not among the records that are decoded together, 50,000 at
+    most.
 
     Args:
         records: columns key and value (binary), partition (int), offset (bigint), and timestamp (a timestamp, or a
@@ -117,10 +138,11 @@ def decode(
 def decode_wide(
     records: DataFrame, *, names: Mapping[str, str] | None = None, clients: bool = False, keep_bytes: bool = False
 ) -> DataFrame:
-    """As `decode`, all tables in one, with the table's number in the column `table`.
+    """As `decode`, all tables in one, with a row for each record.
 
-    It has the columns of commits, and a column `rest`: a list with one struct of the other tables' columns, null for
-    commits. The columns that `clients` and `keep_bytes` fill are missing if these options are false.
+    It has the columns of commits, and a column `rest`: a list with one struct, null for commits. The struct has a list
+    of structs for each other table, with the rows that the record gives. Fields that `clients` and `keep_bytes` fill
+    are missing if these options are false. A record that gives no row is left out.
 
     Raises:
         TableError: columns are missing or have another type.
@@ -133,12 +155,17 @@ def decode_wide(
 
     def decode_batches(batches: Iterable[Any]) -> Iterator[Any]:
         decoder = _core.OffsetsTopic(*options)
-        for batch in _gathered(batches):
-            yield from decoder.decode(batch)
+        for table in _gathered(batches):
+            yield from decoder.decode(table)
 
     left_out = (set() if clients else _CLIENTS) | (set() if keep_bytes else _BYTES)
-    rest = ", ".join(f"{name}: {kind}" for name, kind in _REST.items() if name not in left_out)
-    return records_of(records).mapInArrow(decode_batches, _output(f"{_WIDE}, rest array<struct<{rest}>>"))
+
+    def fields(of: Mapping[str, str]) -> str:
+        return ", ".join(f"{name}: {kind}" for name, kind in of.items() if name not in left_out)
+
+    lists = {name: f"array<struct<{fields(of)}>> not null" for name, of in _ROWS.items()}
+    columns = f"{_WIDE}, rest array<struct<{fields(_RECORD | lists)}>>"
+    return records_of(records).mapInArrow(decode_batches, _output(columns))
 
 
 def _output(columns: str) -> StructType:
@@ -156,25 +183,20 @@ def _output(columns: str) -> StructType:
 
 
 def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same rows in the same order, in fewer batches."""
+    """The same batches in the same order, in tables."""
     import pyarrow
 
     waiting: list[Any] = []
     rows = size = 0
     for batch in batches:
-        if waiting and size + batch.nbytes > _GATHERED_BYTES:
-            yield pyarrow.concat_batches(waiting)
-            waiting, rows, size = [], 0, 0
-        if batch.nbytes >= _GATHERED_BYTES:
-            yield batch
-            continue
         waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _GATHERED_ROWS:
-            yield pyarrow.concat_batches(waiting)
+        # `nbytes` takes 40 times as long, since it looks at the offsets.
+        rows, size = rows + batch.num_rows, size + batch.get_total_buffer_size()
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield pyarrow.Table.from_batches(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield pyarrow.concat_batches(waiting)
+        yield pyarrow.Table.from_batches(waiting)
 
 
 def hand_over_by_count(spark: SparkSession) -> None:
@@ -235,24 +257,45 @@ def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
     Raises:
         OptionError: `cluster` is not a text.
     """
-    from pyspark.sql.functions import col, lit
+    from pyspark.sql.functions import col, explode, lit
 
     if not isinstance(cluster, str):
         raise OptionError(f"cluster is of type {type(cluster).__name__}; give a name")
+    rest = col("rest")[0]
 
-    there = set(wide.select(col("rest")[0].alias("rest")).select("rest.*").columns)
+    def table(name: str) -> DataFrame:
+        if name not in _LISTS:
+            rows, given = wide.where(col("rest").isNull()), {"row": lit(0)}
+        else:
+            of_record = [rest[field].alias(field) for field in _RECORD]
+            rows = wide.select(
+                "src_partition", "src_offset", "ts", "group_id", *of_record, explode(rest[_LISTS[name]]).alias("item")
+            )
+            there = set(rows.select("item.*").columns)
+            given = {
+                field: col("item")[field] if field in there else lit(None).cast(kind)
+                for field, kind in _ROWS[_LISTS[name]].items()
+            }
 
-    def column(text: str) -> Column:
-        name, _, source = text.partition(":")
-        source = source or name
-        if name == "cluster":
-            return lit(cluster).alias(name)
-        if source not in _REST:
-            return col(source).alias(name)
-        value = col("rest")[0][source] if source in there else lit(None).cast(_REST[source])
-        return value.alias(name)
+        def column(text: str) -> Column:
+            target, _, source = text.partition(":")
+            if target == "cluster":
+                return lit(cluster).alias(target)
+            source = source or target
+            return given.get(source, col(source)).alias(target)
 
-    return {
-        name: wide.where(col("table") == number).select([column(text) for text in columns])
-        for number, (name, columns) in enumerate(DECODED.items())
-    }
+        return rows.select([column(text) for text in DECODED[name]])
+
+    return {name: table(name) for name in DECODED}
+
+
+def counts_of(wide: DataFrame) -> dict[str, int]:
+    """The numbers of rows of each table in the result of `decode_wide`."""
+    from pyspark.sql.functions import coalesce, col, lit, size, when
+    from pyspark.sql.functions import sum as total
+
+    of_commits = col("rest").isNull()
+    sizes = {name: when(~of_commits, size(col("rest")[0][of])) for name, of in _LISTS.items()}
+    sizes["offset_commits"] = when(of_commits, lit(1))
+    (row,) = wide.select([coalesce(total(sizes[name]), lit(0)).alias(name) for name in DECODED]).collect()
+    return {name: int(row[name]) for name in DECODED}

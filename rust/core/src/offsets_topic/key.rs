@@ -4,6 +4,28 @@ use super::fields::Fields;
 use crate::protocol::Utf8;
 use crate::protocol::reader::{Problem, ReadError, Reader};
 
+/// The fields of the key of a commit.
+pub(super) struct CommitKey<'a> {
+    pub(super) group: Utf8<'a>,
+    pub(super) topic: Utf8<'a>,
+    pub(super) partition: i32,
+}
+
+impl<'a> CommitKey<'a> {
+    /// Reads the fields after the kind.
+    #[inline]
+    pub(super) fn read(reader: Reader<'a>) -> Result<Self, ReadError> {
+        let mut fields = Fields::new(reader, false);
+        let (group, topic) = (fields.string("group")?, fields.string("topic")?);
+        let at = fields.reader.position();
+        let partition = fields.reader.i32("partition")?;
+        if partition < 0 {
+            return Err(ReadError { what: "partition", at, problem: Problem::Length(partition.into()) });
+        }
+        Ok(Self { group, topic, partition })
+    }
+}
+
 /// The key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
@@ -75,12 +97,7 @@ impl<'a> Key<'a> {
         let mut group_and = |what| Ok((fields.string("group")?, fields.string(what)?));
         Ok(match kind {
             0 | 1 => {
-                let (group, topic) = group_and("topic")?;
-                let at = fields.reader.position();
-                let partition = fields.reader.i32("partition")?;
-                if partition < 0 {
-                    return Err(ReadError { what: "partition", at, problem: Problem::Length(partition.into()) });
-                }
+                let CommitKey { group, topic, partition } = CommitKey::read(reader)?;
                 Self::OffsetCommit { group, topic, partition }
             }
             2 => Self::Group { group: fields.string("group")? },

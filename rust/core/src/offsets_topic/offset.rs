@@ -25,6 +25,7 @@ pub struct OffsetCommit<'a> {
 }
 
 impl<'a> OffsetCommit<'a> {
+    #[inline]
     pub(super) fn read(reader: Reader<'a>, version: i16) -> Result<Self, ReadError> {
         let mut fields = Fields::new(reader, version >= NEWEST);
         let offset = fields.reader.i64("offset")?;

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
+use super::key::CommitKey;
 use super::row::{
     AssignmentRow, Claim, Commit, EventKind, Held, Matches, MemberRecord, MembershipEvent, RejectReason, Rejected, Row,
     Source, SubscribedTopics, TopicNameOrId,
 };
 use super::{
     ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicIdPartitions, Value,
-    read,
+    offset, read,
 };
 use crate::protocol::assignment;
 use crate::protocol::reader::Reader;
@@ -46,22 +47,26 @@ pub const MOST_BYTES: usize = 64 << 20;
 pub struct Epochs(Vec<Option<i32>>);
 
 impl Epochs {
-    /// Reads the epochs of `count` records in O(bytes): `key` and `record` are the key and the whole record of an index.
-    /// Without such records, only the keys' kinds are read.
-    pub fn read<'a>(
-        count: usize,
-        key: impl Fn(usize) -> Option<&'a [u8]>,
-        record: impl Fn(usize) -> Record<'a>,
-    ) -> Self {
+    /// Reads the epochs of records in O(bytes): `keys` are the keys of all records in their order, `record` is the record of an
+    /// index. Without such records, only the keys' kinds are read.
+    pub fn read<'a>(keys: impl IntoIterator<Item = Option<&'a [u8]>>, record: impl Fn(usize) -> Record<'a>) -> Self {
         // The record of a member (5) belongs to the next epoch of the group (3), the target assignment of a member (7)
         // to the next epoch of the target assignment (6).
-        let kind = |index| key(index).and_then(|key| Reader::new(key).i16("kind").ok());
-        if !(0..count).any(|index| matches!(kind(index), Some(5 | 7))) {
+        let (mut found, mut count, mut wanted) = (Vec::new(), 0, false);
+        for key in keys {
+            let kind = key.and_then(|key| Reader::new(key).i16("kind").ok());
+            if let Some(kind @ (3 | 5 | 6 | 7)) = kind {
+                found.push(count);
+                wanted |= matches!(kind, 5 | 7);
+            }
+            count += 1;
+        }
+        if !wanted {
             return Self::default();
         }
         let mut epochs = vec![None; count];
         let mut next: HashMap<(bool, Utf8<'a>), (Record<'a>, i32)> = HashMap::new();
-        for index in (0..count).rev().filter(|&index| matches!(kind(index), Some(3 | 5 | 6 | 7))) {
+        for &index in found.iter().rev() {
             let found = record(index);
             match read(found.key, found.value) {
                 Ok((Key::ConsumerGroup { group }, Value::GroupEpoch(epoch))) => {
@@ -102,6 +107,10 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
             return visit(reject(None, None, RejectReason::Broken, format!("the record's {missing} is null")));
         }
     };
+    // Most records are commits. The enums of all keys and values would take half as long again.
+    if let Some(commit) = readable_commit(record, timestamp) {
+        return visit(Row::Commit(commit));
+    }
     let (key, value) = match read(record.key, record.value) {
         Ok(read) => read,
         Err(error) => {
@@ -114,9 +123,6 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
         }
     };
     match (key, value) {
-        (Key::OffsetCommit { group, topic, partition }, value @ (Value::OffsetCommit(_) | Value::Tombstone)) => {
-            visit(Row::Commit(commit(group, topic, partition, value, timestamp)));
-        }
         (Key::Group { group }, Value::Group(metadata)) => of_group(group, &metadata, visit),
         (Key::ConsumerGroupMember { group, member_id }, Value::Member(member)) => {
             of_member(group, member_id, &member, epoch, visit);
@@ -164,20 +170,28 @@ fn reject<'a>(
     Row::Rejected(Rejected { kind, group, member_id, reason, detail: detail.to_string() })
 }
 
+/// The row of a commit, or of the deletion of one. `None` for other records, and for those that cannot be read.
 #[inline]
-fn commit<'a>(group: Utf8<'a>, topic: Utf8<'a>, partition: i32, value: Value<'a>, written: i64) -> Commit<'a> {
+fn readable_commit(record: Record<'_>, written: i64) -> Option<Commit<'_>> {
+    let mut reader = Reader::new(record.key?);
+    if !matches!(reader.version(), Ok(0 | 1)) {
+        return None;
+    }
+    let CommitKey { group, topic, partition } = CommitKey::read(reader).ok()?;
     let gone =
         Commit { group, timestamp: written, topic, topic_id: None, partition, committed: None, leader_epoch: None };
-    match value {
-        Value::OffsetCommit(OffsetCommit { offset, leader_epoch, commit_timestamp, topic_id, .. }) => Commit {
-            timestamp: if commit_timestamp < 0 { written } else { commit_timestamp },
-            topic_id,
-            committed: Some(offset),
-            leader_epoch: Some(leader_epoch).filter(|&epoch| epoch >= 0),
-            ..gone
-        },
-        _ => gone,
-    }
+    let Some(value) = record.value else { return Some(gone) };
+    let mut reader = Reader::new(value);
+    let version = reader.version().ok().filter(|&version| version <= offset::NEWEST)?;
+    let OffsetCommit { offset, leader_epoch, commit_timestamp, topic_id, .. } =
+        OffsetCommit::read(reader, version).ok()?;
+    Some(Commit {
+        timestamp: if commit_timestamp < 0 { written } else { commit_timestamp },
+        topic_id,
+        committed: Some(offset),
+        leader_epoch: Some(leader_epoch).filter(|&epoch| epoch >= 0),
+        ..gone
+    })
 }
 
 fn of_group<'a>(group: Utf8<'a>, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {

@@ -160,6 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// INT64.
+    #[inline]
     pub fn i64(&mut self, what: &'static str) -> Result<i64, ReadError> {
         self.fixed(what).map(i64::from_be_bytes)
     }
@@ -170,7 +171,19 @@ impl<'a> Reader<'a> {
     }
 
     /// UNSIGNED_VARINT.
+    #[inline]
     pub fn unsigned_varint(&mut self, what: &'static str) -> Result<u32, ReadError> {
+        // Most are lengths and counts below 128.
+        match self.rest().first() {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(u32::from(byte))
+            }
+            _ => self.long_unsigned_varint(what),
+        }
+    }
+
+    fn long_unsigned_varint(&mut self, what: &'static str) -> Result<u32, ReadError> {
         let start = self.at;
         let mut value = 0u64;
         for shift in (0..35).step_by(7) {
@@ -266,6 +279,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of a NULLABLE_STRING, or in a flexible version of a COMPACT_NULLABLE_STRING.
+    #[inline]
     fn text_bytes(&mut self, flexible: bool, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
         if !flexible {
             return self.nullable_string_bytes(what);
@@ -315,6 +329,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a value that must not be null.
+    #[inline]
     pub fn required<T>(
         &mut self,
         what: &'static str,

@@ -48,8 +48,11 @@ impl<'a> Utf8<'a> {
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk::<8>() else { return bytes.is_ascii() };
-    let words = bytes.as_chunks::<8>().0.iter().chain([last]);
-    words.fold(0, |all, word| all | u64::from_ne_bytes(*word)) & 0x8080_8080_8080_8080 == 0
+    let mut all = u64::from_ne_bytes(*last);
+    for word in bytes.as_chunks::<8>().0 {
+        all |= u64::from_ne_bytes(*word);
+    }
+    all & 0x8080_8080_8080_8080 == 0
 }
 
 impl<'a> From<&'a str> for Utf8<'a> {

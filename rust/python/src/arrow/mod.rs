@@ -21,9 +21,8 @@ use crate::errors::TableError;
 pub(crate) use offsets_topic::{DecodedBatches, OffsetsTopic};
 pub(crate) use replay::{Assignments, Replay};
 
-/// Checks that a batch has exactly these columns. Nullability is not compared: a null is handled when its row is read.
-fn check_schema(batch: &RecordBatch, wanted: &Schema) -> PyResult<()> {
-    let found = batch.schema();
+/// Checks that batches have exactly these columns. Nullability is not compared: a null is handled when its row is read.
+fn check_schema(found: &Schema, wanted: &Schema) -> PyResult<()> {
     for (index, field) in wanted.fields().iter().enumerate() {
         let Some(column) = found.fields().get(index).filter(|column| column.name() == field.name()) else {
             let names: Vec<&str> = found.fields().iter().map(|column| column.name().as_str()).collect();

@@ -1,10 +1,11 @@
-//! Decodes records of `__consumer_offsets` into rows of tables. All tables share one wide row type, whose column
-//! `table` contains the number of the table.
+//! Decodes records of `__consumer_offsets` into a row for each record, with the rows of its tables in lists.
 
 mod columns;
+mod items;
 mod tables;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -14,7 +15,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{Epochs, Record, parse_topic_id, rows};
 use kafka_assignors_core::protocol::TopicId;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
+use pyo3_arrow::{PyRecordBatch, PyTable};
 
 use self::tables::Tables;
 use super::{check_schema, field};
@@ -23,11 +24,17 @@ use crate::errors::{OptionError, TableError};
 /// The approximate size of an output batch.
 const BATCH_BYTES: usize = 64 << 20;
 
+/// The columns that are left out by default.
+#[derive(Clone, Copy)]
+struct Optional {
+    clients: bool,
+    bytes: bool,
+}
+
 /// The settings of all batches.
 struct Settings {
     names: HashMap<TopicId, String>,
-    clients: bool,
-    bytes: bool,
+    wanted: Optional,
     output: SchemaRef,
 }
 
@@ -51,24 +58,29 @@ impl OffsetsTopic {
             })?;
             by_id.insert(parsed, name);
         }
-        let settings = Settings { names: by_id, clients, bytes, output: Arc::new(tables::schema(clients, bytes)) };
+        let wanted = Optional { clients, bytes };
+        let settings = Settings { names: by_id, wanted, output: Arc::new(tables::schema(wanted)) };
         Ok(Self { settings: Arc::new(settings), input: input() })
     }
 
-    /// The rows of a batch of records: an iterator of record batches, each of one table. Decoding detaches from the
-    /// interpreter, so other Python threads run meanwhile.
-    fn decode(&self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<DecodedBatches> {
-        let batch = batch.into_inner();
-        check_schema(&batch, &self.input)?;
+    /// The rows of a table of records: an iterator of record batches, of commits or of other records. The table is not
+    /// copied, and may have many batches: a stream of batches is imported faster than single ones. Decoding detaches from
+    /// the interpreter, so other Python threads run meanwhile.
+    fn decode(&self, py: Python<'_>, table: PyTable) -> PyResult<DecodedBatches> {
+        let (mut batches, schema) = table.into_inner();
+        check_schema(&schema, &self.input)?;
+        // The offsets of an empty slice may be beyond its bytes.
+        batches.retain(|batch| batch.num_rows() > 0);
         py.detach(|| {
-            for column in batch.columns() {
+            for column in batches.iter().flat_map(RecordBatch::columns) {
                 // The offsets come from another library. The code below relies on this check: all are within the bytes.
                 column.to_data().validate_full().map_err(|error| format!("the batch is damaged: {error}"))?;
             }
-            let records = Records::new(&batch);
-            let epochs = Epochs::read(batch.num_rows(), |row| records.key(row), |row| records.at(row));
+            let records = Records::new(&batches);
+            let keys = records.parts.iter().flat_map(Part::keys);
+            let epochs = Epochs::read(keys, |index| records.at(index));
             let settings = Arc::clone(&self.settings);
-            Ok(DecodedBatches { settings, batch: batch.clone(), epochs, next: 0, ready: VecDeque::new() })
+            Ok(DecodedBatches { settings, batches, epochs, next: 0, ready: VecDeque::new() })
         })
         .map_err(|error: String| TableError::new_err(error))
     }
@@ -78,7 +90,7 @@ impl OffsetsTopic {
 #[pyclass(module = "kafka_assignors._core")]
 pub(crate) struct DecodedBatches {
     settings: Arc<Settings>,
-    batch: RecordBatch,
+    batches: Vec<RecordBatch>,
     epochs: Epochs,
     /// The index of the next record to read.
     next: usize,
@@ -100,17 +112,19 @@ impl DecodedBatches {
 impl DecodedBatches {
     /// Reads records until a batch is ready or no record is left.
     fn fill(&mut self) -> Result<(), String> {
-        let records = Records::new(&self.batch);
-        while self.ready.is_empty() && self.next < self.batch.num_rows() {
-            let left = self.batch.num_rows() - self.next;
+        let records = Records::new(&self.batches);
+        while self.ready.is_empty() && self.next < records.len() {
+            let left = records.len() - self.next;
             let mut tables = Tables::with_capacity(left.min(BATCH_BYTES / tables::ROW_BYTES));
-            while self.next < self.batch.num_rows() && tables.bytes() < BATCH_BYTES {
-                let record = records.at(self.next);
-                tables.begin(self.next, &record);
-                rows(record, self.epochs.of(self.next), |row| tables.push(&self.settings, &record, row));
-                self.next += 1;
+            for part in &records.parts {
+                while part.range().contains(&self.next) && tables.bytes() < BATCH_BYTES {
+                    let record = part.at(self.next);
+                    tables.begin(self.next, &record);
+                    rows(record, self.epochs.of(self.next), |row| tables.push(&self.settings, &record, row));
+                    self.next += 1;
+                }
             }
-            self.ready.extend(tables.finish(&self.settings.output, &records)?);
+            self.ready.extend(tables.finish(&self.settings, &records)?);
         }
         Ok(())
     }
@@ -126,35 +140,68 @@ fn input() -> Schema {
     ])
 }
 
-/// The columns of a batch.
+/// The records of all batches, numbered from the first record of the first batch.
 struct Records<'a> {
+    parts: Vec<Part<'a>>,
+}
+
+impl<'a> Records<'a> {
+    fn new(batches: &'a [RecordBatch]) -> Self {
+        let mut start = 0;
+        let part = |batch: &'a RecordBatch| {
+            let part = Part::new(batch, start);
+            start = part.range().end;
+            part
+        };
+        Self { parts: batches.iter().map(part).collect() }
+    }
+
+    fn len(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.range().end)
+    }
+
+    fn at(&self, index: usize) -> Record<'a> {
+        self.parts[self.parts.partition_point(|part| part.range().end <= index)].at(index)
+    }
+}
+
+/// The columns of a batch.
+struct Part<'a> {
     keys: &'a BinaryArray,
     values: &'a BinaryArray,
     partitions: &'a PrimitiveArray<Int32Type>,
     offsets: &'a PrimitiveArray<Int64Type>,
     timestamps: &'a PrimitiveArray<Int64Type>,
+    /// The index of the first record.
+    start: usize,
 }
 
-impl<'a> Records<'a> {
-    fn new(batch: &'a RecordBatch) -> Self {
+impl<'a> Part<'a> {
+    fn new(batch: &'a RecordBatch, start: usize) -> Self {
         Self {
             keys: batch.column(0).as_binary(),
             values: batch.column(1).as_binary(),
             partitions: batch.column(2).as_primitive(),
             offsets: batch.column(3).as_primitive(),
             timestamps: batch.column(4).as_primitive(),
+            start,
         }
     }
 
-    #[inline]
-    fn key(&self, row: usize) -> Option<&'a [u8]> {
-        self.keys.is_valid(row).then(|| self.keys.value(row))
+    fn keys(&self) -> impl Iterator<Item = Option<&'a [u8]>> {
+        self.keys.iter()
     }
 
     #[inline]
-    fn at(&self, row: usize) -> Record<'a> {
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.keys.len()
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> Record<'a> {
+        let row = index - self.start;
         Record {
-            key: self.key(row),
+            key: self.keys.is_valid(row).then(|| self.keys.value(row)),
             value: self.values.is_valid(row).then(|| self.values.value(row)),
             partition: self.partitions.is_valid(row).then(|| self.partitions.value(row)),
             offset: self.offsets.is_valid(row).then(|| self.offsets.value(row)),

@@ -155,7 +155,7 @@ impl Replay {
 impl Replay {
     fn checked(&self, batch: PyRecordBatch) -> PyResult<RecordBatch> {
         let batch = batch.into_inner();
-        check_schema(&batch, &self.input)?;
+        check_schema(&batch.schema(), &self.input)?;
         Ok(batch)
     }
 }

@@ -157,10 +157,40 @@ impl<C: Column> Column for Lists<C> {
     }
 
     fn finish(self) -> ArrayRef {
-        let items = self.items.finish();
-        let field = item(items.data_type().clone());
-        Arc::new(ListArray::new(field, self.offsets.finish(), items, self.valid.build()))
+        list_array(self.items.finish(), self.offsets, self.valid)
     }
+}
+
+/// The ends of lists without nulls, whose items are appended one by one.
+pub(super) struct ListEnds {
+    offsets: OffsetBufferBuilder<i32>,
+    /// The number of items in the lists that have ended.
+    ended: usize,
+}
+
+impl Default for ListEnds {
+    fn default() -> Self {
+        Self { offsets: OffsetBufferBuilder::new(0), ended: 0 }
+    }
+}
+
+impl ListEnds {
+    /// Ends a list where there are `count` items.
+    #[inline]
+    pub(super) fn push(&mut self, count: usize) {
+        self.offsets.push_length(count - self.ended);
+        self.ended = count;
+    }
+
+    /// The lists of these items.
+    pub(super) fn finish(self, items: ArrayRef) -> ArrayRef {
+        list_array(items, self.offsets, NullBufferBuilder::new(0))
+    }
+}
+
+fn list_array(items: ArrayRef, offsets: OffsetBufferBuilder<i32>, valid: NullBufferBuilder) -> ArrayRef {
+    let field = item(items.data_type().clone());
+    Arc::new(ListArray::new(field, offsets.finish(), items, valid.build()))
 }
 
 /// A column of claimed topics with their partitions.

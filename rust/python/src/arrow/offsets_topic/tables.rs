@@ -1,76 +1,35 @@
-//! The output tables as Arrow columns. Each table has its own builders, so a row takes no memory in the columns of
-//! another table.
+//! The decoded records as Arrow columns: a row for each record.
+//!
+//! A commit has columns of its own. The rows of the other tables are in lists, one list for each table: 50 members of a
+//! group are the items of a list in one row, since Spark pays for each row, and each column in it, more than for an item.
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, Int32Builder, Int64Builder};
+use arrow_array::builder::{Int32Builder, Int64Builder};
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{
-    Array, ArrayRef, Int8Array, Int64Array, ListArray, PrimitiveArray, RecordBatch, StructArray, new_null_array,
-};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
-use kafka_assignors_core::offsets_topic::{
-    AssignmentRow, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, TopicNameOrId,
-    topic_id_characters,
-};
+use arrow_array::{Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::{DataType, Fields, Schema};
+use kafka_assignors_core::offsets_topic::{Commit, EventKind, Record, Row, topic_id_characters};
 use kafka_assignors_core::protocol::Utf8;
 
 use super::super::field;
-use super::columns::{Claimed, Column, Lists, Texts, claimed_fields, full_list};
-use super::{Records, Settings};
+use super::columns::{Column, ListEnds, Texts, full_list};
+use super::items::{Assignments, Matched, Members, Named, PerRecord, Rejections, in_order, structs, text};
+use super::{Optional, Part, Records, Settings};
 
-/// The values of the column `table`. `kafka_assignors.spark.decoding` declares the same numbers.
-const EVENTS: i8 = 0;
-const ASSIGNMENTS: i8 = 1;
-const COMMITS: i8 = 2;
-const MATCHES: i8 = 3;
-const REJECTED: i8 = 4;
-
-/// An estimate of the memory that a row takes without its texts and lists.
+/// An estimate of the memory that a row of a table takes without its texts and lists.
 pub(super) const ROW_BYTES: usize = 200;
 
-/// A column without nulls. Spark checks each value of any other column for a null.
-fn required(name: &str, data_type: DataType) -> Field {
-    Field::new(name, data_type, false)
-}
-
-/// The columns of all tables, without the columns that would be null in every row.
+/// The columns of the rows.
 ///
 /// Most records are offset commits, and Spark pays for each column in each row, null or not. Therefore one struct
 /// contains all fields that a commit lacks. The struct is the only item of a list: the fields of a null struct would
 /// take as many bytes as those of any other, and those of a null list take none.
-pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
-    let text = |name| field(name, DataType::Utf8);
-    let mut rest = vec![
-        text("kind"),
-        text("member_id"),
-        field("generation", DataType::Int32),
-        field("partitions", full_list(DataType::Int32)),
-        text("protocol"),
-        text("instance_id"),
-        text("rack"),
-        field("topics", full_list(DataType::Utf8)),
-        text("topic_regex"),
-        field("claimed_generation", DataType::Int32),
-        field("claimed", full_list(DataType::Struct(claimed_fields()))),
-        text("client_id"),
-        text("client_host"),
-        text("detail"),
-        field("record_kind", DataType::Int32),
-        field("key", DataType::Binary),
-        field("value", DataType::Binary),
-    ];
-    rest.retain(|column| match column.name().as_str() {
-        "client_id" | "client_host" => clients,
-        "key" | "value" => bytes,
-        _ => true,
-    });
+pub(super) fn schema(wanted: Optional) -> Schema {
     Schema::new(vec![
-        required("table", DataType::Int8),
         field("src_partition", DataType::Int32),
         field("src_offset", DataType::Int64),
-        required("row", DataType::Int32),
         field("ts", DataType::Int64),
         text("group_id"),
         text("topic"),
@@ -78,181 +37,79 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
         field("partition", DataType::Int32),
         field("committed", DataType::Int64),
         field("leader_epoch", DataType::Int32),
-        field("rest", full_list(DataType::Struct(Fields::from(rest)))),
+        field("rest", full_list(DataType::Struct(rest(wanted)))),
     ])
 }
 
-/// Columns of one table, by name.
-type Named = Vec<(&'static str, ArrayRef)>;
+/// The fields that a commit lacks.
+fn rest(wanted: Optional) -> Fields {
+    Fields::from(vec![
+        text("kind"),
+        field("generation", DataType::Int32),
+        text("protocol"),
+        PerRecord::<Members>::field("members", wanted),
+        PerRecord::<Assignments>::field("assignments", wanted),
+        PerRecord::<Matched>::field("matches", wanted),
+        PerRecord::<Rejections>::field("rejected", wanted),
+    ])
+}
 
-/// The columns that every table shares.
+/// The record and the group of each row.
 #[derive(Default)]
 struct Place {
     /// The index of each row's record in the input.
     records: Vec<usize>,
-    rows: Vec<i32>,
     groups: Texts,
 }
 
 impl Place {
     fn with_capacity(rows: usize) -> Self {
-        Self { records: Vec::with_capacity(rows), rows: Vec::with_capacity(rows), groups: Texts::with_capacity(rows) }
+        Self { records: Vec::with_capacity(rows), groups: Texts::with_capacity(rows) }
     }
 
     #[inline]
-    fn push(&mut self, record: usize, row: i32, group: Option<Utf8<'_>>) {
+    fn push(&mut self, record: usize, group: Option<Utf8<'_>>) {
         self.records.push(record);
-        self.rows.push(row);
         self.groups.push_option(group);
     }
 
-    /// A column of the input: the value of each row's record.
-    fn of<T: ArrowPrimitiveType>(&self, input: &PrimitiveArray<T>) -> ArrayRef {
-        let records = self.records.iter();
-        let values: Vec<T::Native> = records.clone().map(|&record| input.values()[record]).collect();
-        let nulls = input.nulls().map(|nulls| records.map(|&record| nulls.is_valid(record)).collect());
-        Arc::new(PrimitiveArray::<T>::new(values.into(), nulls))
+    /// A column of the input: the value of each row's record. The rows are in the order of their records.
+    fn of<T: ArrowPrimitiveType>(
+        &self,
+        input: &Records<'_>,
+        column: for<'p> fn(&Part<'p>) -> &'p PrimitiveArray<T>,
+    ) -> ArrayRef {
+        let mut values = Vec::with_capacity(self.records.len());
+        let mut valid = NullBufferBuilder::new(self.records.len());
+        let mut rest = self.records.as_slice();
+        for part in &input.parts {
+            let (of_part, others) = rest.split_at(rest.partition_point(|&record| record < part.range().end));
+            let column = column(part);
+            values.extend(of_part.iter().map(|record| column.values()[record - part.start]));
+            match column.nulls() {
+                None => valid.append_n_non_nulls(of_part.len()),
+                Some(nulls) => of_part.iter().for_each(|record| valid.append(nulls.is_valid(record - part.start))),
+            }
+            rest = others;
+        }
+        Arc::new(PrimitiveArray::<T>::new(values.into(), valid.build()))
     }
 
-    /// The rows as a batch; the columns of other tables are null. `None` without rows.
-    fn finish(self, output: &Output<'_>, table: i8, columns: Named) -> Option<Result<RecordBatch, String>> {
-        let count = self.rows.len();
+    /// The rows as a batch; the columns that are not given are null. `None` without rows.
+    fn finish(self, settings: &Settings, input: &Records<'_>, columns: Named) -> Option<Result<RecordBatch, String>> {
+        let count = self.records.len();
         if count == 0 {
             return None;
         }
-        let input = output.input;
         let mut given: Named = vec![
-            ("table", Arc::new(Int8Array::from(vec![table; count]))),
-            ("src_partition", self.of(input.partitions)),
-            ("src_offset", self.of(input.offsets)),
-            ("row", self.rows.finish()),
+            ("src_partition", self.of(input, |part| part.partitions)),
+            ("src_offset", self.of(input, |part| part.offsets)),
             ("group_id", self.groups.finish()),
         ];
         given.extend(columns);
-        let mut column = |wanted: &Arc<Field>| match given.iter().position(|(name, _)| name == wanted.name()) {
-            Some(at) => given.swap_remove(at).1,
-            None => new_null_array(wanted.data_type(), count),
-        };
-        let columns = output.schema.fields().iter().map(|wanted| match wanted.data_type() {
-            DataType::List(item) if table != COMMITS => {
-                let DataType::Struct(rest) = item.data_type() else { return column(wanted) };
-                let columns = rest.iter().map(&mut column).collect();
-                let structs = Arc::new(StructArray::new(rest.clone(), columns, None));
-                let one_each = OffsetBuffer::from_repeated_length(1, count);
-                Arc::new(ListArray::new(Arc::clone(item), one_each, structs, None)) as ArrayRef
-            }
-            _ => column(wanted),
-        });
-        let columns = columns.collect();
-        Some(RecordBatch::try_new(Arc::clone(output.schema), columns).map_err(|error| error.to_string()))
-    }
-}
-
-#[derive(Default)]
-struct Events {
-    place: Place,
-    kinds: Texts,
-    members: Texts,
-    generations: Int32Builder,
-    protocols: Texts,
-    instances: Texts,
-    racks: Texts,
-    topics: Lists<Texts>,
-    regexes: Texts,
-    claimed_generations: Int32Builder,
-    claimed: Lists<Claimed>,
-    clients: Texts,
-    hosts: Texts,
-}
-
-impl Events {
-    fn push(&mut self, event: MembershipEvent<'_>, wants_clients: bool) {
-        self.kinds.push(event.kind.name());
-        self.generations.append_option(event.generation);
-        self.protocols.push_option(event.protocol);
-        let is_member = event.member.is_some();
-        let member = event.member.unwrap_or_default();
-        self.members.push_option(is_member.then_some(member.id));
-        self.instances.push_option(member.instance_id);
-        match member.rack {
-            Some(rack) => self.racks.push_bytes(rack),
-            None => self.racks.push_null(),
-        }
-        self.topics.push(|names| member.topics.each(|name| names.push_bytes(name)));
-        self.regexes.push_option(member.topic_regex);
-        self.claimed_generations.append_option(member.claim.and_then(|claim| claim.generation));
-        match member.claim.map(|claim| claim.held) {
-            Some(Held::Partitions(partitions)) => self.claimed.push(|topics| {
-                partitions.iter().for_each(|(topic, numbers)| topics.push(Some(topic), numbers));
-            }),
-            Some(Held::Numbers(numbers)) => self.claimed.push(|topics| topics.push(None, numbers)),
-            None => self.claimed.push_null(),
-        }
-        let client = member.client.filter(|_| wants_clients);
-        self.clients.push_option(client.map(|(id, _)| id));
-        self.hosts.push_option(client.map(|(_, host)| host));
-    }
-
-    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
-        let columns: Named = vec![
-            ("ts", self.place.of(output.input.timestamps)),
-            ("kind", self.kinds.finish()),
-            ("member_id", self.members.finish()),
-            ("generation", Arc::new(self.generations.finish())),
-            ("protocol", self.protocols.finish()),
-            ("instance_id", self.instances.finish()),
-            ("rack", self.racks.finish()),
-            ("topics", self.topics.finish()),
-            ("topic_regex", self.regexes.finish()),
-            ("claimed_generation", Arc::new(self.claimed_generations.finish())),
-            ("claimed", self.claimed.finish()),
-            ("client_id", self.clients.finish()),
-            ("client_host", self.hosts.finish()),
-        ];
-        self.place.finish(output, EVENTS, columns)
-    }
-}
-
-#[derive(Default)]
-struct Assignments {
-    place: Place,
-    sources: Texts,
-    members: Texts,
-    generations: Int32Builder,
-    topics: Texts,
-    topic_ids: Texts,
-    partitions: Lists<Vec<i32>>,
-}
-
-impl Assignments {
-    fn push(&mut self, row: &AssignmentRow<'_>, settings: &Settings) {
-        self.sources.push(row.source.name());
-        self.members.push(row.member_id);
-        self.generations.append_option(row.generation);
-        match row.topic {
-            TopicNameOrId::Name(name) => {
-                self.topics.push_bytes(name);
-                self.topic_ids.push_null();
-            }
-            TopicNameOrId::Id(id) => {
-                self.topics.push_option(settings.names.get(&id).map(String::as_str));
-                self.topic_ids.push_bytes(&topic_id_characters(id));
-            }
-        }
-        self.partitions.push_numbers(row.partitions);
-    }
-
-    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
-        let columns: Named = vec![
-            ("ts", self.place.of(output.input.timestamps)),
-            ("kind", self.sources.finish()),
-            ("member_id", self.members.finish()),
-            ("generation", Arc::new(self.generations.finish())),
-            ("topic", self.topics.finish()),
-            ("topic_id", self.topic_ids.finish()),
-            ("partitions", self.partitions.finish()),
-        ];
-        self.place.finish(output, ASSIGNMENTS, columns)
+        let schema = Arc::clone(&settings.output);
+        let columns = in_order(schema.fields(), given, count);
+        Some(RecordBatch::try_new(schema, columns).map_err(|error| error.to_string()))
     }
 }
 
@@ -281,7 +138,8 @@ impl Commits {
     }
 
     #[inline]
-    fn push(&mut self, row: &Commit<'_>) {
+    fn push(&mut self, record: usize, row: &Commit<'_>) {
+        self.place.push(record, Some(row.group));
         self.timestamps.push(row.timestamp);
         self.topics.push(row.topic);
         match row.topic_id {
@@ -293,7 +151,7 @@ impl Commits {
         self.leader_epochs.append_option(row.leader_epoch);
     }
 
-    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
+    fn finish(mut self, settings: &Settings, input: &Records<'_>) -> Option<Result<RecordBatch, String>> {
         let columns: Named = vec![
             ("ts", Arc::new(Int64Array::from(self.timestamps))),
             ("topic", self.topics.finish()),
@@ -302,85 +160,80 @@ impl Commits {
             ("committed", Arc::new(self.committed.finish())),
             ("leader_epoch", Arc::new(self.leader_epochs.finish())),
         ];
-        self.place.finish(output, COMMITS, columns)
+        self.place.finish(settings, input, columns)
     }
 }
 
+/// The records that are no commits.
 #[derive(Default)]
-struct Matched {
+struct Others {
     place: Place,
-    expressions: Texts,
-    topics: Lists<Texts>,
+    kinds: Texts,
+    generations: Int32Builder,
+    protocols: Texts,
+    members: PerRecord<Members>,
+    assignments: PerRecord<Assignments>,
+    matches: PerRecord<Matched>,
+    rejected: PerRecord<Rejections>,
+    /// Whether the current record has rows, and the generation of its group.
+    has_rows: bool,
+    generation: Option<i32>,
 }
 
-impl Matched {
-    fn push(&mut self, row: &Matches<'_>) {
-        self.expressions.push(row.expression);
-        self.topics.push(|names| row.topics.each(|name| names.push_bytes(name)));
+impl Others {
+    /// Notes a row of the current record. All rows of a record have the same group and generation. An event, with its kind and
+    /// protocol, is the first of them.
+    fn note(
+        &mut self,
+        index: usize,
+        group: Option<Utf8<'_>>,
+        generation: Option<i32>,
+        event: Option<(EventKind, Option<Utf8<'_>>)>,
+    ) {
+        self.generation = self.generation.or(generation);
+        if !std::mem::replace(&mut self.has_rows, true) {
+            self.place.push(index, group);
+            self.kinds.push_option(event.map(|(kind, _)| kind.name()));
+            self.protocols.push_option(event.and_then(|(_, protocol)| protocol));
+        }
     }
 
-    fn finish(self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
+    #[inline]
+    fn end_record(&mut self) {
+        if std::mem::take(&mut self.has_rows) {
+            self.generations.append_option(self.generation.take());
+            self.members.end_record();
+            self.assignments.end_record();
+            self.matches.end_record();
+            self.rejected.end_record();
+        }
+    }
+
+    fn finish(mut self, settings: &Settings, input: &Records<'_>) -> Option<Result<RecordBatch, String>> {
+        self.end_record();
+        let (wanted, count) = (settings.wanted, self.place.records.len());
         let columns: Named = vec![
-            ("ts", self.place.of(output.input.timestamps)),
-            ("topic_regex", self.expressions.finish()),
-            ("topics", self.topics.finish()),
+            ("kind", self.kinds.finish()),
+            ("generation", Arc::new(self.generations.finish())),
+            ("protocol", self.protocols.finish()),
+            ("members", self.members.finish(wanted)),
+            ("assignments", self.assignments.finish(wanted)),
+            ("matches", self.matches.finish(wanted)),
+            ("rejected", self.rejected.finish(wanted)),
         ];
-        self.place.finish(output, MATCHES, columns)
+        let mut ends = ListEnds::default();
+        (1..=count).for_each(|end| ends.push(end));
+        let rest = ends.finish(structs(rest(wanted), columns, count));
+        let timestamps = self.place.of(input, |part| part.timestamps);
+        self.place.finish(settings, input, vec![("ts", timestamps), ("rest", rest)])
     }
-}
-
-#[derive(Default)]
-struct Rejections {
-    place: Place,
-    reasons: Texts,
-    members: Texts,
-    details: Texts,
-    kinds: Int32Builder,
-    keys: BinaryBuilder,
-    values: BinaryBuilder,
-}
-
-impl Rejections {
-    fn push(&mut self, row: &Rejected<'_>, record: &Record<'_>, wants_bytes: bool) {
-        self.reasons.push(row.reason.name());
-        self.members.push_option(row.member_id);
-        self.details.push(row.detail.as_str());
-        self.kinds.append_option(row.kind.map(i32::from));
-        // Keep the bytes if a later release may be able to read the record. Not for the fault of one member: a record
-        // may contain many of them, and each would repeat the whole record.
-        let wanted = wants_bytes && matches!(row.reason, RejectReason::Broken | RejectReason::UnknownVersion);
-        self.keys.append_option(record.key.filter(|_| wanted));
-        self.values.append_option(record.value.filter(|_| wanted));
-    }
-
-    fn finish(mut self, output: &Output<'_>) -> Option<Result<RecordBatch, String>> {
-        let columns: Named = vec![
-            ("ts", self.place.of(output.input.timestamps)),
-            ("kind", self.reasons.finish()),
-            ("member_id", self.members.finish()),
-            ("detail", self.details.finish()),
-            ("record_kind", Arc::new(self.kinds.finish())),
-            ("key", Arc::new(self.keys.finish())),
-            ("value", Arc::new(self.values.finish())),
-        ];
-        self.place.finish(output, REJECTED, columns)
-    }
-}
-
-/// The schema of the batches, and the records to which the rows' indices refer.
-struct Output<'a> {
-    schema: &'a SchemaRef,
-    input: &'a Records<'a>,
 }
 
 /// The rows that were collected up to now.
 #[derive(Default)]
 pub(super) struct Tables {
-    events: Events,
-    assignments: Assignments,
     commits: Commits,
-    matched: Matched,
-    rejected: Rejections,
+    others: Others,
     /// The index of the current record in the input, and the number of its rows.
     index: usize,
     rows: i32,
@@ -388,7 +241,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Reserves memory for `records` offset commits: most records of the topic are commits, with one row each.
+    /// Reserves memory for `records` offset commits: most records of the topic are commits.
     pub(super) fn with_capacity(records: usize) -> Self {
         Self { commits: Commits::with_capacity(records), ..Self::default() }
     }
@@ -404,55 +257,47 @@ impl Tables {
         // A partition number takes four bytes in the record and in the column; a name takes two bytes more in the
         // column.
         self.bytes += 3 * record.value.map_or(0, <[u8]>::len);
+        self.others.end_record();
         self.index = index;
         self.rows = 0;
     }
 
     #[inline]
     pub(super) fn push(&mut self, settings: &Settings, record: &Record<'_>, row: Row<'_>) {
-        let (index, number) = (self.index, self.rows);
+        let (index, number, others) = (self.index, self.rows, &mut self.others);
         let names = match row {
             Row::Commit(row) => {
-                self.commits.place.push(index, number, Some(row.group));
-                self.commits.push(&row);
+                self.commits.push(index, &row);
                 row.group.len() + row.topic.len()
             }
             Row::Event(row) => {
-                self.events.place.push(index, number, Some(row.group));
-                let names = row.group.len() + row.protocol.map_or(0, Utf8::len);
-                self.events.push(row, settings.clients);
-                names
+                others.note(index, Some(row.group), row.generation, Some((row.kind, row.protocol)));
+                others.members.begin(number).push(row.member, settings.wanted.clients);
+                0
             }
             Row::Assignment(row) => {
-                self.assignments.place.push(index, number, Some(row.group));
-                self.assignments.push(&row, settings);
-                row.group.len() + row.member_id.len()
+                others.note(index, Some(row.group), row.generation, None);
+                others.assignments.begin(number).push(&row, settings);
+                row.member_id.len()
             }
             Row::Matches(row) => {
-                self.matched.place.push(index, number, Some(row.group));
-                self.matched.push(&row);
-                row.group.len() + row.expression.len()
+                others.note(index, Some(row.group), None, None);
+                others.matches.begin(number).push(&row);
+                row.expression.len()
             }
             Row::Rejected(row) => {
-                self.rejected.place.push(index, number, row.group);
-                self.rejected.push(&row, record, settings.bytes);
-                row.group.map_or(0, Utf8::len) + row.detail.len()
+                others.note(index, row.group, None, None);
+                others.rejected.begin(number).push(&row, record, settings.wanted.bytes);
+                row.detail.len()
             }
         };
         self.bytes += ROW_BYTES + names;
         self.rows += 1;
     }
 
-    /// A batch for each table that has rows. `input` has the records of the indices.
-    pub(super) fn finish(self, schema: &SchemaRef, input: &Records<'_>) -> Result<Vec<RecordBatch>, String> {
-        let output = Output { schema, input };
-        let tables = [
-            self.events.finish(&output),
-            self.assignments.finish(&output),
-            self.commits.finish(&output),
-            self.matched.finish(&output),
-            self.rejected.finish(&output),
-        ];
-        tables.into_iter().flatten().collect()
+    /// A batch of the commits and one of the other records, each if it has rows. `input` has the records of the indices.
+    pub(super) fn finish(self, settings: &Settings, input: &Records<'_>) -> Result<Vec<RecordBatch>, String> {
+        let batches = [self.others.finish(settings, input), self.commits.finish(settings, input)];
+        batches.into_iter().flatten().collect()
     }
 }
