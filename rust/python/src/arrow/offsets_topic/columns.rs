@@ -123,6 +123,11 @@ impl<C: Column> Default for Lists<C> {
 }
 
 impl<C: Column> Lists<C> {
+    /// The items of all lists.
+    pub(super) fn items(&mut self) -> &mut C {
+        &mut self.items
+    }
+
     /// Appends a list with the items that `fill` appends.
     #[inline]
     pub(super) fn push(&mut self, fill: impl FnOnce(&mut C)) {
@@ -140,6 +145,11 @@ impl<C: Column> Lists<C> {
 }
 
 impl Lists<Vec<i32>> {
+    /// Reserves memory for this number of items.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.items.reserve(count);
+    }
+
     #[inline]
     pub(super) fn push_numbers(&mut self, numbers: Numbers<'_>) {
         self.push(|items| {
@@ -201,6 +211,11 @@ pub(super) struct Claimed {
 }
 
 impl Claimed {
+    /// Reserves memory for this number of partitions.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.partitions.reserve(count);
+    }
+
     pub(super) fn push(&mut self, topic: Option<&[u8]>, partitions: Numbers<'_>) {
         match topic {
             Some(topic) => self.topics.push_bytes(topic),

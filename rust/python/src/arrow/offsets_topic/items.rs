@@ -59,6 +59,20 @@ pub(super) struct PerRecord<T> {
     ends: ListEnds,
 }
 
+impl PerRecord<Members> {
+    /// Reserves memory for this number of claimed partitions.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.items.claimed.items().reserve(count);
+    }
+}
+
+impl PerRecord<Assignments> {
+    /// Reserves memory for this number of assigned partitions.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.items.partitions.reserve(count);
+    }
+}
+
 impl<T: Items> PerRecord<T> {
     fn fields(wanted: Optional) -> Fields {
         std::iter::once(required("row", DataType::Int32)).chain(T::fields(wanted)).collect()

@@ -241,9 +241,15 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Reserves memory for `records` offset commits: most records of the topic are commits.
-    pub(super) fn with_capacity(records: usize) -> Self {
-        Self { commits: Commits::with_capacity(records), ..Self::default() }
+    /// Reserves memory for `records` records with `bytes` bytes: for offset commits, since most records of the topic are commits,
+    /// and for partition numbers, since most bytes of a group's record are such numbers, claimed and assigned. Memory that is not
+    /// written takes nothing.
+    pub(super) fn with_capacity(records: usize, bytes: usize) -> Self {
+        let mut made = Self { commits: Commits::with_capacity(records), ..Self::default() };
+        let numbers = bytes / size_of::<i32>() / 2;
+        made.others.members.reserve(numbers);
+        made.others.assignments.reserve(numbers);
+        made
     }
 
     /// An estimate of the memory that the rows take, in bytes.
