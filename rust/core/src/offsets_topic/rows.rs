@@ -107,7 +107,7 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
             return visit(reject(None, None, RejectReason::Broken, format!("the record's {missing} is null")));
         }
     };
-    // Most records are commits. The enums of all keys and values would take half as long again.
+    // Most records are commits. The enums of all keys and values would take an eighth more instructions for them.
     if let Some(commit) = readable_commit(record, timestamp) {
         return visit(Row::Commit(commit));
     }

@@ -48,7 +48,7 @@ pub(super) trait Items: Default {
     /// The number of each row in its record.
     fn rows(&mut self) -> &mut Vec<i32>;
 
-    /// The columns of the fields, and perhaps more.
+    /// The columns of the fields. Optional columns that are not wanted may be among them, also without values.
     fn columns(self) -> Named;
 }
 
