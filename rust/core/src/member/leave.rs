@@ -87,7 +87,7 @@ impl Membership {
                 if self.departure_rejoins_until().is_some_and(|until| self.network.now < until) {
                     return false;
                 }
-                // Other members have not joined yet, so the coordinator still counts this one in its last generation.
+                // As far as this member knows, others have not joined yet: the coordinator counts it in its last generation.
                 if matches!(self.generation.phase, Phase::Joining) {
                     self.ends_its_rejoin();
                 }
