@@ -108,8 +108,8 @@ def decode(
     A record of a classic group gives an event `snapshot` for each of its members, with the number of the record
     (`seq`): exactly these are the members in that generation. Records of KIP-848 groups give `join` (also for a new
     subscription of a member) and `leave`. The records of such a group's members and targets have no epoch. They get the
-    next epoch in the log of the group, or null if that is not among the records that are decoded together, 50,000 at
-    most.
+    next epoch in the log of the group, or null if that is not among the records that are decoded together: about
+    50,000, or fewer large ones.
 
     Args:
         records: columns key and value (binary), partition (int), offset (bigint), and timestamp (a timestamp, or a
@@ -190,7 +190,7 @@ def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
     rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        # `nbytes` takes 40 times as long, since it looks at the offsets.
+        # `nbytes` takes 40 times as long.
         rows, size = rows + batch.num_rows, size + batch.get_total_buffer_size()
         if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
             yield pyarrow.Table.from_batches(waiting)
