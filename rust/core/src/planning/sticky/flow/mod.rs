@@ -13,6 +13,7 @@
 
 mod buckets;
 mod cost;
+mod half;
 mod network;
 mod paths;
 mod search;

@@ -3,21 +3,13 @@
 use std::hint::black_box;
 
 use super::Input;
-use super::buckets::Entry;
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
-use super::paths::{DEAD, PathEdge, PathSearch, Visit};
+use super::paths::{PathEdge, PathSearch};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
 use crate::planning::sticky::bits::Bits;
-
-/// The steps for a candidate, besides those for its edges.
-const CANDIDATE_STEPS: u64 = 8;
-
-/// After this number of dead ends at the present layers, the nodes that lead to a deficit are marked. The marks cost a pass over
-/// the layers against the edges, so a search with few dead ends does without them.
-const DEAD_ENDS: u32 = 16;
 
 /// Where there are racks, the first edges of this number of nodes are read at once. In a chain of members without racks, the
 /// additional instructions cost more than they saved.
@@ -144,15 +136,18 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let members = member_starts[block]..member_starts[block + 1];
             let rows = first_row + row_starts[block]..first_row + row_starts[block + 1];
             let nodes = members.chain(rows).chain([first_block + block as u32]);
-            let mut sources: Vec<u32> = nodes.filter(|&node| self.excess[node as usize] > 0).collect();
+            let (mut sources, mut deficits): (Vec<u32>, Vec<u32>) =
+                nodes.filter(|&node| self.excess[node as usize] != 0).partition(|&node| self.excess[node as usize] > 0);
             while !sources.is_empty() {
-                if !self.layer(&sources, &mut search, budget)? && !self.shorten(&mut search, budget)? {
-                    return Ok(false);
-                }
+                budget.spend((sources.len() + deficits.len()) as u64)?;
+                search.begin(&sources, &deficits);
+                let Some((cost, edges)) = self.find_shortest(&mut search, budget)? else { return Ok(false) };
+                self.change_potentials(cost, &search);
                 for &source in &sources {
-                    self.send(source, &mut search, budget)?;
+                    self.send(source, edges, &mut search, budget)?;
                 }
                 sources.retain(|&source| self.excess[source as usize] > 0);
+                deficits.retain(|&deficit| self.excess[deficit as usize] < 0);
             }
         }
         // If the deficits were larger than the excesses together, the plan would lack partitions without an error.
@@ -335,43 +330,63 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// Breadth-first layers over the edges with reduced cost 0, up to the first layer with a deficit. Returns whether there is
-    /// such a layer. The end nodes of the other edges become candidates of [`Flow::shorten`].
-    fn layer(&self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
-        budget.spend(sources.len() as u64)?;
-        search.begin();
-        for &source in sources {
-            search.enter(source, 0);
-        }
-        // `layered` lists the nodes layer by layer. So the place where a layer ends gives the layer of the next nodes, without a
-        // read of their visits.
-        let (mut at, mut layer, mut end) = (0, 0, search.layered.len());
-        let mut ahead = 0;
-        while at < search.layered.len() {
-            if RACKS && at == ahead {
-                ahead = search.layered.len().min(at + AHEAD);
-                self.read_ahead(&search.layered[at..ahead]);
-            }
-            if at == end {
-                layer += 1;
-                end = search.layered.len();
-            }
-            let node = search.layered[at];
-            at += 1;
-            if layer >= search.last {
+    /// Searches the shortest paths from sources to deficits: those of the least cost, and of these those with the fewest edges.
+    /// Returns their cost and number of edges; `None` if there is no path. The half with the smaller level goes on until both
+    /// meet.
+    fn find_shortest(&self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<Option<(C, u32)>, Spent> {
+        while !search.is_found() {
+            // Nodes near the sources count twice: `send` searches most of them again, and near the deficits only those that its
+            // paths lead over.
+            let against = search.half::<true>().level().len() < 2 * search.half::<false>().level().len();
+            let goes_on = if against {
+                self.search_level::<true>(search, budget)? || search.advance::<true>()
+            } else {
+                self.search_level::<false>(search, budget)? || search.advance::<false>()
+            };
+            if !goes_on {
                 break;
             }
-            let mut steps = 1;
-            self.find_edge(node, 0, |edge| {
-                steps += 1;
-                if !search.is_layered(edge.to) {
-                    self.reach(node, edge, layer + 1, search);
-                }
-                false
-            });
-            budget.spend(steps)?;
         }
-        Ok(search.last < u32::MAX)
+        Ok(search.shortest())
+    }
+
+    /// Searches the edges of the present level of a half. Returns whether the shortest paths are found.
+    fn search_level<const AGAINST: bool>(
+        &self,
+        search: &mut PathSearch<C>,
+        budget: &Budget<'_>,
+    ) -> Result<bool, Spent> {
+        let mut ahead = 0;
+        for at in 0..search.half::<AGAINST>().level().len() {
+            let level = search.half::<AGAINST>().level();
+            if RACKS && at == ahead {
+                ahead = level.len().min(at + AHEAD);
+                self.read_ahead(&level[at..ahead]);
+            }
+            let node = level[at];
+            let mut steps = 1;
+            if AGAINST {
+                self.each_edge_into(node, |from, arc| {
+                    steps += 1;
+                    if !search.half::<true>().is_settled(from) {
+                        search.enter::<true>(self.reduced(from, node, arc), from);
+                    }
+                });
+            } else {
+                self.find_edge(node, 0, |edge| {
+                    steps += 1;
+                    if !search.half::<false>().is_settled(edge.to) {
+                        search.enter::<false>(self.reduced(node, edge.to, edge.arc), edge.to);
+                    }
+                    false
+                });
+            }
+            budget.spend(steps)?;
+            if search.is_found() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads what the visits of these nodes read first, and uses nothing of it. The reads do not depend on each other, so the
@@ -394,101 +409,25 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         black_box((read, highest > C::from(0)));
     }
 
-    /// Enters the end of an edge into a layer, or among the nodes beyond an edge with a reduced cost. It is not inlined, so that
-    /// the check for ends that have a layer is: these are 38 % of the edges where 973,000 partitions are dealt afresh.
-    #[inline(never)]
-    fn reach(&self, node: u32, edge: &Edge, layer: u32, search: &mut PathSearch<C>) {
-        let reduced = self.reduced(node, edge.to, edge.arc);
-        if reduced != C::from(0) {
-            search.beyond.push((reduced, Entry { layer, node: edge.to }));
-            return;
+    /// Changes the potentials so that the shortest paths, which have this cost, have reduced cost 0.
+    ///
+    /// Nodes nearer to the sources than `near` fall, and nodes nearer to the deficits than `far` rise. Both distances together are
+    /// `cost`, so no edge gets a negative reduced cost. All sources change alike, and so do all deficits: therefore the next
+    /// shortest paths do not depend on where the halves met.
+    fn change_potentials(&mut self, cost: C, search: &PathSearch<C>) {
+        let near = search.half::<false>().reach().0.min(cost);
+        let far = cost - near;
+        for (node, distance) in search.half::<false>().nearer_than(near) {
+            self.potential[node as usize] = self.potential[node as usize] + distance - near;
         }
-        search.enter(edge.to, layer);
-        if self.excess[edge.to as usize] < 0 {
-            search.last = layer;
-            search.ends.push(edge.to);
+        for (node, distance) in search.half::<true>().nearer_than(far) {
+            self.potential[node as usize] = self.potential[node as usize] + far - distance;
         }
     }
 
-    /// After a [`Flow::layer`] without a deficit: changes the potentials so that a shortest path to a deficit has reduced cost 0;
-    /// false if there is no path. The layers continue: a node's layer is the least number of edges of a shortest path. So the
-    /// layers are those that [`Flow::layer`] would find with the new potentials.
-    fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
-        let without_cost = search.layered.len();
-        let beyond = std::mem::take(&mut search.beyond);
-        for &(reduced, entry) in &beyond {
-            if !search.is_layered(entry.node) && search.nearer(entry.node, reduced, entry.layer) {
-                search.candidates.push(reduced, entry);
-            }
-        }
-        search.beyond = beyond;
-        let mut farthest = None;
-        // By layer, the nodes at the distance of the present bucket that an edge with reduced cost 0 reaches.
-        let mut level = std::mem::take(&mut search.level);
-        let mut found = false;
-        while !found && let Some((distance, mut candidates)) = search.candidates.pop() {
-            candidates.sort_unstable_by_key(|candidate| candidate.layer);
-            level.clear();
-            let (mut at, mut of_level) = (0, 0);
-            loop {
-                let of_candidates = match (candidates.get(at), level.get(of_level)) {
-                    (None, None) => break,
-                    (Some(candidate), Some(other)) => candidate.layer <= other.layer,
-                    (candidate, _) => candidate.is_some(),
-                };
-                let (entries, place) = if of_candidates { (&candidates, &mut at) } else { (&level, &mut of_level) };
-                let Entry { layer, node } = entries[*place];
-                *place += 1;
-                found = farthest.is_some_and(|farthest| farthest < (distance, layer));
-                if found {
-                    break;
-                }
-                if search.is_layered(node) {
-                    continue;
-                }
-                search.enter(node, layer);
-                if self.excess[node as usize] < 0 {
-                    farthest = Some((distance, layer));
-                    search.ends.push(node);
-                }
-                if farthest.is_some() {
-                    continue;
-                }
-                let mut steps = CANDIDATE_STEPS;
-                self.find_edge(node, 0, |edge| {
-                    steps += 1;
-                    if !search.is_layered(edge.to) {
-                        let farther = distance + self.reduced(node, edge.to, edge.arc);
-                        if search.nearer(edge.to, farther, layer + 1) {
-                            let entry = Entry { layer: layer + 1, node: edge.to };
-                            if farther == distance {
-                                level.push(entry);
-                            } else {
-                                search.candidates.push(farther, entry);
-                            }
-                        }
-                    }
-                    false
-                });
-                budget.spend(steps)?;
-            }
-            search.candidates.keep(candidates);
-        }
-        search.level = level;
-        let Some((farthest, last)) = farthest else { return Ok(false) };
-        search.last = last;
-        // Nodes that are farther away keep their potential. So the potentials of nearer nodes fall by the difference in
-        // distance.
-        for (at, &node) in search.layered.iter().enumerate() {
-            let nearer = if at < without_cost { C::from(0) } else { search.visits[node as usize].distance };
-            self.potential[node as usize] = self.potential[node as usize] + nearer - farthest;
-        }
-        Ok(true)
-    }
-
-    /// Sends units from `source` to deficits along shortest paths through the layers, until the source has no excess or there is
-    /// no path.
-    fn send(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
+    /// Sends units from `source` to deficits along shortest paths, which have this number of edges, until the source has no excess
+    /// or no such path leads from it.
+    fn send(&mut self, source: u32, edges: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.path.clear();
         let mut node = source;
         loop {
@@ -499,63 +438,29 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 }
                 continue;
             }
-            let Visit { layer, next, .. } = search.visits[node as usize];
+            let before = search.path.len() as u32;
             let mut steps = 1;
-            let onward = if layer >= search.last {
+            let onward = if before >= edges {
                 None
             } else {
-                self.find_edge(node, next, |edge| {
+                self.find_edge(node, search.next(node), |edge| {
                     steps += 1;
-                    search.may_lead_on(edge.to, layer + 1) && self.reduced(node, edge.to, edge.arc) == C::from(0)
+                    search.may_lead_on(edge.to, before + 1, edges)
+                        && self.reduced(node, edge.to, edge.arc) == C::from(0)
                 })
             };
             budget.spend(steps)?;
             if let Some(Edge { place, to, arc }) = onward {
-                search.visits[node as usize].next = place;
+                search.set_next(node, place);
                 search.path.push(PathEdge { node, place, to, arc });
                 node = to;
             } else {
-                search.visits[node as usize].next = DEAD;
-                search.dead_ends += 1;
-                if search.dead_ends == DEAD_ENDS {
-                    self.mark_leading(search, budget)?;
-                }
+                search.set_dead(node);
                 let Some(PathEdge { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
-                search.visits[before as usize].next = place + 1;
+                search.set_next(before, place + 1);
                 node = before;
             }
         }
-    }
-
-    /// Marks the nodes from which the layers lead to a deficit. Later searches at these layers pass only marked nodes. So they
-    /// find the paths that they would find without marks, and no other dead ends than those of new paths.
-    fn mark_leading(&self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
-        search.is_marked = true;
-        let mut leading = std::mem::take(&mut search.ends);
-        leading.retain(|&end| self.excess[end as usize] < 0);
-        for &end in &leading {
-            search.visits[end as usize].leading = search.round;
-        }
-        while let Some(node) = leading.pop() {
-            let layer = search.visits[node as usize].layer;
-            let mut steps = 1;
-            self.each_edge_into(node, |from, arc| {
-                steps += 1;
-                let Visit { round, layer: before, next, leading: marked, .. } = search.visits[from as usize];
-                if round == search.round
-                    && before + 1 == layer
-                    && next != DEAD
-                    && marked != round
-                    && self.reduced(from, node, arc) == C::from(0)
-                {
-                    search.visits[from as usize].leading = round;
-                    leading.push(from);
-                }
-            });
-            budget.spend(steps)?;
-        }
-        search.ends = leading;
-        Ok(())
     }
 
     /// Sends units along a path to a deficit. Then cuts the path before the first edge whose capacity at its cost is used up,
