@@ -42,6 +42,19 @@ impl ArcsOf {
         Self { starts, arcs: grouped }
     }
 
+    /// By place in [`ArcsOf::arcs`], the value of the arc. `arcs` are those of [`ArcsOf::new`], and `values` those of the arcs. O(arcs +
+    /// members).
+    pub(super) fn by_member<T: Copy + Default>(&self, arcs: &Csr, values: &[T]) -> Vec<T> {
+        let mut by_member = vec![T::default(); self.arcs.len()];
+        let mut next = self.starts[..self.len()].to_vec();
+        for (&value, &member) in values.iter().zip(arcs.items()) {
+            let place = &mut next[member as usize];
+            by_member[*place as usize] = value;
+            *place += 1;
+        }
+        by_member
+    }
+
     /// One bit for each place in [`ArcsOf::arcs`]: whether `is_set` holds for the arc. `arcs` are those of [`ArcsOf::new`]. They are
     /// read in their own order, and only the bits are written anywhere in memory: in a large group, a read of each arc from its
     /// place would miss the processor's cache. O(arcs + members).

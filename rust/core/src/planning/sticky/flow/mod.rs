@@ -16,6 +16,7 @@ mod cost;
 mod half;
 mod network;
 mod paths;
+mod price;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -75,25 +76,13 @@ struct Input<'a> {
     start: Start,
 }
 
-fn solve<C: Cost, const RACKS: bool>(
-    network: &Network<'_>,
-    input: Input<'_>,
+fn solve<'a, C: Cost, const RACKS: bool>(
+    network: &'a Network<'a>,
+    input: Input<'a>,
     budget: &Budget<'_>,
 ) -> Result<Option<Vec<u32>>, Spent> {
-    let mut flow = Flow::<C, RACKS>::new(network, &input);
-    if !flow.carry_all(budget)? {
-        return Ok(None);
-    }
-    let mut taken = input.start.taken;
-    if network.whole {
-        taken.iter_mut().zip(flow.taken()).for_each(|(taken, carried)| *taken = carried);
-    } else {
-        for (&arc, carried) in network.origin.iter().zip(flow.taken()) {
-            taken[arc as usize] = carried;
-        }
-    }
-    taken.extend_from_slice(flow.over_detours());
-    Ok(Some(taken))
+    let mut flow = Flow::<C, RACKS>::new(network, input);
+    Ok(flow.carry_all(budget)?.then(|| flow.into_taken()))
 }
 
 /// A node that a detour leads from or to.

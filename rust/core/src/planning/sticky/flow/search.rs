@@ -6,6 +6,7 @@ use super::Input;
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
 use super::paths::{PathEdge, PathSearch};
+use super::price::{Price, PriceList};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
@@ -15,21 +16,14 @@ use crate::planning::sticky::bits::Bits;
 /// additional instructions cost more than they saved.
 const AHEAD: usize = 16;
 
-/// An arc of a row and a member, with the numbers that its cost depends on.
-#[derive(Debug, Clone, Copy)]
-struct Arc {
-    /// Its flow.
-    taken: u32,
-    held: u32,
-    proposed: u32,
-}
-
 /// An edge out of a node, as the node's list has it.
 struct Edge {
     place: u32,
     to: u32,
     /// Detours are numbered behind the arcs. [`NONE`] for the edge between a member and the hub of its block.
     arc: u32,
+    /// The price of an arc; of no meaning for other edges.
+    price: Price,
 }
 
 pub(super) struct Flow<'a, C, const RACKS: bool> {
@@ -40,11 +34,17 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     members: u32,
     first_row: u32,
     first_block: u32,
-    arcs: Vec<Arc>,
-    /// By detour, its flow.
+    /// By arc of the problem, its flow and the numbers that its costs depend on.
+    taken: Vec<u32>,
+    held: &'a [u32],
+    proposed: &'a [u32],
+    /// By arc, and by place of an arc at its member.
+    prices: Vec<Price>,
+    prices_of_members: Vec<Price>,
+    price_list: PriceList<C>,
+    /// By detour, its flow, and whether a partition costs a rack miss.
     over_detours: Vec<u32>,
-    /// Where there are racks, by arc and then by detour, whether a partition costs a rack miss.
-    far: Bits,
+    far_detours: Bits,
     /// By place of an arc at its member, whether it has a positive flow.
     carrying: Bits,
     /// By place of a detour at a node, whether it has residual capacity away from the node: in its own direction always, against
@@ -55,30 +55,22 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     /// By node, its excess (positive) or its deficit (negative).
     excess: Vec<i64>,
     potential: Vec<C>,
-    /// The cost of a partition on another rack, and of one that moves; the distance costs 1.
-    rack: C,
-    moved: C,
 }
 
 impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
-    pub(super) fn new(network: &'a Network<'_>, input: &Input<'_>) -> Self {
+    pub(super) fn new(network: &'a Network<'a>, input: Input<'a>) -> Self {
         let Input { problem, proposed, order, detours, start } = input;
         let (nodes, members) = (network.nodes(), network.arcs_of.len());
-        let (rack, moved) = C::weights(*order, nodes, RACKS);
-        let of_arcs = 0..network.arcs.items().len() as u32;
-        let arc = |arc: u32| {
-            let known = network.arc(arc) as usize;
-            Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known] }
+        let (rack, moved) = C::weights(order, nodes, RACKS);
+        let held = problem.held.as_slice();
+        let price = |arc: u32| {
+            let (known, far) = (network.arc(arc) as usize, RACKS && problem.mismatched(network.arc(arc)));
+            Price::new(start.taken[known], held[known], proposed[known], far)
         };
-        let arcs: Vec<Arc> = of_arcs.clone().map(arc).collect();
-        let carrying = network.arcs_of.bits(&network.arcs, |arc| arcs[arc as usize].taken > 0);
-        let mut far = Bits::zeros(if RACKS { arcs.len() + detours.edges.len() } else { 0 });
-        if RACKS {
-            let mismatches = of_arcs.map(|arc| problem.mismatched(network.arc(arc)));
-            for (at, mismatch) in (0..).zip(mismatches.chain(detours.edges.iter().map(|edge| edge.mismatch))) {
-                far.put(at, mismatch);
-            }
-        }
+        let prices: Vec<Price> = (0..network.arcs.items().len() as u32).map(price).collect();
+        let prices_of_members = network.arcs_of.by_member(&network.arcs, &prices);
+        let carrying = Bits::new(&prices_of_members, |price| price.carries());
+        let far_detours = Bits::new(&detours.edges, |edge| edge.mismatch);
         let forward = network.detours.as_ref().map(DetoursOf::forward);
         let open = Bits::new(&forward.unwrap_or_default(), |&forward| forward);
         let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
@@ -104,27 +96,27 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             members: members as u32,
             first_row,
             first_block,
-            arcs,
+            taken: start.taken,
+            held,
+            proposed,
+            prices,
+            prices_of_members,
+            price_list: PriceList::new(rack, moved),
             over_detours: vec![0; detours.edges.len()],
-            far,
+            far_detours,
             carrying,
             open,
             raised,
             excess,
             potential,
-            rack,
-            moved,
         }
     }
 
-    /// By arc of the network, its flow.
-    pub(super) fn taken(&self) -> impl ExactSizeIterator<Item = u32> {
-        self.arcs.iter().map(|arc| arc.taken)
-    }
-
-    /// By detour, its flow.
-    pub(super) fn over_detours(&self) -> &[u32] {
-        &self.over_detours
+    /// By arc of the problem and then by detour, its flow.
+    pub(super) fn into_taken(self) -> Vec<u32> {
+        let Self { mut taken, over_detours, .. } = self;
+        taken.extend(over_detours);
+        taken
     }
 
     /// Sends every unit of excess to a deficit. False if there is no path: the blocks admit a plan, so a missing path is a defect
@@ -154,33 +146,19 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(self.excess.iter().all(|&excess| excess == 0))
     }
 
-    /// The cost of the `unit`-th partition on an arc, from 1.
-    #[inline]
-    fn cost(&self, arc: u32, unit: u32) -> C {
-        let Arc { held, proposed, .. } = self.arcs[arc as usize];
-        let distance = C::from(if unit > proposed { 1 } else { -1 });
-        let cost = if unit > held { distance + self.moved } else { distance };
-        self.with_rack(cost, arc)
-    }
-
-    #[inline]
-    fn with_rack(&self, cost: C, arc: u32) -> C {
-        if RACKS && self.far.has(arc) { cost + self.rack } else { cost }
-    }
-
     /// The cost of one unit more on an edge out of `node`, by the potentials; never negative.
     #[inline]
-    fn reduced(&self, node: u32, to: u32, arc: u32) -> C {
-        let cost = match self.arcs.get(arc as usize) {
-            Some(&Arc { taken, .. }) if node > to => self.cost(arc, taken + 1),
-            Some(&Arc { taken, .. }) => -self.cost(arc, taken),
+    fn reduced(&self, node: u32, to: u32, arc: u32, price: Price) -> C {
+        let cost = if (arc as usize) < self.prices.len() {
+            if node > to { self.price_list.next(price) } else { -self.price_list.last(price) }
+        } else if RACKS && arc != NONE && node.max(to) >= self.first_row {
             // The edge out of the row has the whole cost of a path over detours. The member at its end neither holds the
             // partition nor is proposed for it, so the cost does not depend on the flow, which is not read.
-            None if RACKS && arc != NONE && node.max(to) >= self.first_row => {
-                let cost = self.with_rack(self.moved + C::from(1), arc);
-                if node > to { cost } else { -cost }
-            }
-            None => C::from(0),
+            let far = self.far_detours.has(arc - self.prices.len() as u32);
+            let cost = self.price_list.next(Price::new(0, 0, 0, far));
+            if node > to { cost } else { -cost }
+        } else {
+            C::from(0)
         };
         let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
         debug_assert!(reduced >= C::from(0), "potentials stay feasible");
@@ -198,7 +176,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
                 let RowArc { row, arc } = self.arcs_of.arcs()[at as usize];
-                let edge = Edge { place: at - start, to: self.first_row + row, arc };
+                let price = self.prices_of_members[at as usize];
+                let edge = Edge { place: at - start, to: self.first_row + row, arc, price };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -209,7 +188,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let raisable = network.raisable.row(node - self.first_block);
             for (&to, place) in raisable.iter().skip(from as usize).zip(from..) {
                 if self.raised[to as usize] {
-                    let edge = Edge { place, to, arc: NONE };
+                    let edge = Edge { place, to, arc: NONE, price: Price::default() };
                     if visit(&edge) {
                         return Some(edge);
                     }
@@ -219,8 +198,9 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         } else if node >= self.first_row {
             let row = node - self.first_row;
             let start = self.rows.start(row);
-            for (&to, place) in self.rows.row(row).iter().skip(from as usize).zip(from..) {
-                let edge = Edge { place, to, arc: start + place };
+            let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
+            for ((&to, &price), place) in of_row.skip(from as usize).zip(from..) {
+                let edge = Edge { place, to, arc: start + place, price };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -232,7 +212,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = here.start.saturating_add(from.saturating_sub(places));
             while let Some(at) = self.open.next(next, here.end) {
                 let (to, arc) = detours.ends[at as usize];
-                let edge = Edge { place: places + at - here.start, to, arc };
+                let edge = Edge { place: places + at - here.start, to, arc, price: Price::default() };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -243,7 +223,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if node < self.members && from <= places && !self.raised[node as usize] {
             let hub = network.hub_of[node as usize];
             if hub != NONE {
-                let edge = Edge { place: places, to: hub, arc: NONE };
+                let edge = Edge { place: places, to: hub, arc: NONE, price: Price::default() };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -252,34 +232,36 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         None
     }
 
-    /// Calls `visit` with the edges into `node` that can carry a unit: the node at the other end, and the arc.
-    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, u32)) {
+    /// Calls `visit` with the edges into `node` that can carry a unit: the node at the other end, the arc, and its price.
+    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, u32, Price)) {
         let network = self.network;
         if node < self.members {
-            for &RowArc { row, arc } in self.arcs_of.of_member(node) {
-                visit(self.first_row + row, arc);
+            let prices = &self.prices_of_members[self.arcs_of.start(node) as usize..];
+            for (&RowArc { row, arc }, &price) in self.arcs_of.of_member(node).iter().zip(prices) {
+                visit(self.first_row + row, arc, price);
             }
             let hub = network.hub_of[node as usize];
             if self.raised[node as usize] && hub != NONE {
-                visit(hub, NONE);
+                visit(hub, NONE, Price::default());
             }
         } else if node >= self.first_block {
-            let raisable = network.raisable.row(node - self.first_block).iter();
-            raisable.filter(|&&member| !self.raised[member as usize]).for_each(|&member| visit(member, NONE));
+            let raisable = network.raisable.row(node - self.first_block).iter().copied();
+            let raised = |member: &u32| self.raised[*member as usize];
+            raisable.filter(|member| !raised(member)).for_each(|member| visit(member, NONE, Price::default()));
             return;
         } else if node >= self.first_row {
             let row = node - self.first_row;
-            for (arc, &member) in (self.rows.start(row)..).zip(self.rows.row(row)) {
-                if self.arcs[arc as usize].taken > 0 {
-                    visit(member, arc);
-                }
+            let start = self.rows.start(row);
+            let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
+            for (arc, (&member, &price)) in (start..).zip(of_row).filter(|(_, (_, price))| price.carries()) {
+                visit(member, arc, price);
             }
         }
         if RACKS && let Some(detours) = &network.detours {
             let places = detours.places(node);
             for &(other, arc) in &detours.ends[places.start as usize..places.end as usize] {
-                if other > node || self.over_detours[arc as usize - self.arcs.len()] > 0 {
-                    visit(other, arc);
+                if other > node || self.over_detours[arc as usize - self.prices.len()] > 0 {
+                    visit(other, arc, Price::default());
                 }
             }
         }
@@ -289,10 +271,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if arc == NONE {
             return 1;
         }
-        let Some(&Arc { taken, held, proposed }) = self.arcs.get(arc as usize) else {
-            let carried = self.over_detours[arc as usize - self.arcs.len()];
+        if arc as usize >= self.prices.len() {
+            let carried = self.over_detours[arc as usize - self.prices.len()];
             return if node > to { i64::MAX } else { i64::from(carried) };
-        };
+        }
+        let known = self.network.arc(arc) as usize;
+        let (taken, held, proposed) = (self.taken[known], self.held[known], self.proposed[known]);
         if node > to {
             let step = [held, proposed].into_iter().filter(|&step| step > taken).min();
             step.map_or(i64::MAX, |step| i64::from(step - taken))
@@ -311,22 +295,26 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             }
             return;
         }
-        let of_arcs = self.arcs.len();
-        let taken = match self.arcs.get_mut(arc as usize) {
-            Some(arc) => &mut arc.taken,
-            None => &mut self.over_detours[arc as usize - of_arcs],
-        };
-        let before = *taken;
-        *taken = if node > to { before + amount as u32 } else { before - amount as u32 };
-        let carries = *taken > 0;
-        if (before > 0) == carries {
+        let change = |taken: u32| if node > to { taken + amount as u32 } else { taken - amount as u32 };
+        let lower = node.min(to);
+        if arc as usize >= self.prices.len() {
+            let taken = &mut self.over_detours[arc as usize - self.prices.len()];
+            *taken = change(*taken);
+            if let Some(detours) = &self.network.detours {
+                self.open.put(detours.place(lower, arc), *taken > 0);
+            }
             return;
         }
-        let lower = node.min(to);
-        if (arc as usize) < of_arcs {
-            self.carrying.put(self.arcs_of.place(lower, arc), carries);
-        } else if let Some(detours) = &self.network.detours {
-            self.open.put(detours.place(lower, arc), carries);
+        let known = self.network.arc(arc) as usize;
+        let taken = change(self.taken[known]);
+        self.taken[known] = taken;
+        let price = &mut self.prices[arc as usize];
+        let changed = Price::new(taken, self.held[known], self.proposed[known], price.is_far());
+        if *price != changed {
+            *price = changed;
+            let place = self.arcs_of.place(lower, arc);
+            self.prices_of_members[place as usize] = changed;
+            self.carrying.put(place, changed.carries());
         }
     }
 
@@ -366,17 +354,17 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let node = level[at];
             let mut steps = 1;
             if AGAINST {
-                self.each_edge_into(node, |from, arc| {
+                self.each_edge_into(node, |from, arc, price| {
                     steps += 1;
                     if !search.half::<true>().is_settled(from) {
-                        search.enter::<true>(self.reduced(from, node, arc), from);
+                        search.enter::<true>(self.reduced(from, node, arc, price), from);
                     }
                 });
             } else {
                 self.find_edge(node, 0, |edge| {
                     steps += 1;
                     if !search.half::<false>().is_settled(edge.to) {
-                        search.enter::<false>(self.reduced(node, edge.to, edge.arc), edge.to);
+                        search.enter::<false>(self.reduced(node, edge.to, edge.arc, edge.price), edge.to);
                     }
                     false
                 });
@@ -393,20 +381,20 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     /// processor waits for all of them at once; the visits would wait for one after the other.
     #[inline(never)]
     fn read_ahead(&self, nodes: &[u32]) {
-        let (mut read, mut highest) = (0, C::from(0));
+        let (mut read, mut first, mut highest) = (0, false, C::from(0));
         for &node in nodes {
             highest = highest.max(self.potential[node as usize]);
             if node >= self.first_row && node < self.first_block {
                 let row = node - self.first_row;
                 read ^= self.rows.row(row).first().copied().unwrap_or(0);
-                read ^= self.arcs.get(self.rows.start(row) as usize).map_or(0, |arc| arc.taken);
+                first |= self.prices.get(self.rows.start(row) as usize).is_some_and(|price| price.carries());
             }
             if let Some(detours) = &self.network.detours {
                 read ^= detours.ends.get(detours.places(node).start as usize).map_or(0, |&(to, _)| to);
             }
         }
         // Otherwise the compiler would remove the reads.
-        black_box((read, highest > C::from(0)));
+        black_box((read, first, highest > C::from(0)));
     }
 
     /// Changes the potentials so that the shortest paths, which have this cost, have reduced cost 0.
@@ -446,11 +434,11 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 self.find_edge(node, search.next(node), |edge| {
                     steps += 1;
                     search.may_lead_on(edge.to, before + 1, edges)
-                        && self.reduced(node, edge.to, edge.arc) == C::from(0)
+                        && self.reduced(node, edge.to, edge.arc, edge.price) == C::from(0)
                 })
             };
             budget.spend(steps)?;
-            if let Some(Edge { place, to, arc }) = onward {
+            if let Some(Edge { place, to, arc, .. }) = onward {
                 search.set_next(node, place);
                 search.path.push(PathEdge { node, place, to, arc });
                 node = to;
