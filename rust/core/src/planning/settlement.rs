@@ -30,9 +30,13 @@ pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let mut any = vec![NONE; if held { partitions } else { 0 }];
     let mut subscribed = Subscribed::new(group);
     for &member in &claimants {
-        subscribed.turn_to(member);
-        for &partition in group.claims(member) {
-            if subscribed.contains(partition) {
+        if group.may_claim_more(member) {
+            subscribed.turn_to(member);
+            for &partition in group.claims(member).iter().filter(|partition| subscribed.contains(**partition)) {
+                claim(&mut owner[partition as usize], member, generations);
+            }
+        } else {
+            for &partition in group.claims(member) {
                 claim(&mut owner[partition as usize], member, generations);
             }
         }

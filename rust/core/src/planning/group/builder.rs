@@ -36,6 +36,7 @@ impl GroupBuilder {
             number_starts: vec![0],
             numbers: Vec::new(),
             stand_ins: Vec::new(),
+            may_claim_more: Vec::new(),
             missing: BTreeSet::new(),
             shrunk: BTreeSet::new(),
         };
@@ -58,6 +59,7 @@ impl GroupBuilder {
         group.number_starts.truncate(1);
         group.numbers.clear();
         group.stand_ins.clear();
+        group.may_claim_more.clear();
         group.missing.clear();
         group.shrunk.clear();
         Self { group, known: HashTable::new(), scratch: Vec::new() }
@@ -148,6 +150,7 @@ impl GroupBuilder {
             generation: NO_GENERATION,
             rack: NONE,
             stand_in: false,
+            may_claim_more: false,
         }
     }
 
@@ -177,6 +180,7 @@ pub struct MemberBuilder<'a> {
     generation: i32,
     rack: u32,
     stand_in: bool,
+    may_claim_more: bool,
 }
 
 impl<'a> MemberBuilder<'a> {
@@ -211,6 +215,7 @@ impl<'a> MemberBuilder<'a> {
     /// Adds a claim.
     pub fn claim(&mut self, partition: u32) {
         debug_assert!((partition as usize) < self.builder.group.topics.partitions());
+        self.may_claim_more = true;
         self.builder.group.claims.push(partition);
     }
 
@@ -242,6 +247,7 @@ impl<'a> MemberBuilder<'a> {
                 None => {
                     let Some(topic) = topics.find(name) else { continue };
                     let behind = expected.partition_point(|&known| known <= topic);
+                    self.may_claim_more |= behind == 0 || expected[behind - 1] != topic;
                     (next, step) = (behind, behind.saturating_sub(next).max(1));
                     topic
                 }
@@ -295,6 +301,7 @@ impl<'a> MemberBuilder<'a> {
         }
         group.number_starts.push(position(group.numbers.len()));
         group.stand_ins.push(self.stand_in);
+        group.may_claim_more.push(self.may_claim_more);
         group.generations.push(self.generation);
         group.racks.push(self.rack);
     }

@@ -232,6 +232,7 @@ pub struct Group {
     number_starts: Vec<u32>,
     numbers: Vec<u32>,
     stand_ins: Vec<bool>,
+    may_claim_more: Vec<bool>,
     missing: BTreeSet<String>,
     shrunk: BTreeSet<u32>,
 }
@@ -291,6 +292,12 @@ impl Group {
     #[must_use]
     pub fn claims(&self, member: u32) -> &[u32] {
         &self.claims[self.claim_starts[member as usize] as usize..self.claim_starts[member as usize + 1] as usize]
+    }
+
+    /// Whether the member may claim partitions of topics that it does not subscribe to; false if it certainly does not.
+    #[must_use]
+    pub(crate) fn may_claim_more(&self, member: u32) -> bool {
+        self.may_claim_more[member as usize]
     }
 
     /// The partition numbers that a member of a stream join claims, of all its topics, with repeats and with numbers that no
