@@ -76,6 +76,15 @@ impl Subscribers {
         self.by_topic.row(self.first_topic[set as usize])
     }
 
+    /// Takes the members of all sets, ascending, without a copy; afterwards no set has members. `None`, and nothing is taken, unless
+    /// each topic has a set of its own and each member a subscription of its own, whose number is that of the member.
+    pub(crate) fn take_members(&mut self) -> Option<Csr> {
+        let as_numbered =
+            |members: &Csr| (0u32..).zip(members.items()).all(|(subscription, &member)| subscription == member);
+        let apart = self.alone && self.len() == self.set_of.len() && as_numbered(&self.members);
+        apart.then(|| std::mem::take(&mut self.by_topic))
+    }
+
     /// All sets as subscriptions. O(subscription entries of the distinct subscriptions).
     pub(crate) fn sets(&self) -> Csr {
         let mut sets = Csr::new();

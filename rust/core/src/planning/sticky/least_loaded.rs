@@ -39,7 +39,7 @@ impl Candidate {
 
 /// Loads that grow as partitions are given away.
 pub(super) struct LeastLoaded<'a> {
-    pub problem: &'a RowProblem,
+    pub problem: &'a RowProblem<'a>,
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl<'a> LeastLoaded<'a> {
-    pub(super) fn new(problem: &'a RowProblem, loads: Vec<u32>, room: Vec<u32>) -> Self {
+    pub(super) fn new(problem: &'a RowProblem<'a>, loads: Vec<u32>, room: Vec<u32>) -> Self {
         let waiting_of = vec![NONE; problem.rows()];
         let (waiting, candidates) = (Vec::new(), Vec::new());
         Self { problem, loads, room, waiting, waiting_of, candidates, active: Vec::new(), merged: Vec::new() }

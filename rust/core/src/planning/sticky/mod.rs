@@ -11,8 +11,8 @@
 //!
 //! Where racks make too many pairs of a row and a subscriber, arcs lead from rows to members over hubs (`wide`).
 
-mod arcs_of;
 mod bits;
+mod by_member;
 mod deal;
 mod flow;
 mod least_loaded;
@@ -91,13 +91,13 @@ pub fn assign_within(
         let limited = wide::assign(group, &subscribers, objective, &mut plan, limit);
         return (plan, limited);
     }
-    dense(group, &subscribers, rows, racks, objective, owner, limit)
+    dense(group, subscribers, rows, racks, objective, owner, limit)
 }
 
 /// Plans a group with an arc for each row and each of its subscribers. `owner` has the previous owners that count.
 fn dense(
     group: &Group,
-    subscribers: &Subscribers,
+    subscribers: Subscribers,
     rows: Rows,
     racks: bool,
     objective: Objective,
@@ -105,7 +105,7 @@ fn dense(
     limit: &Limit<'_>,
 ) -> (Plan, Option<Limited>) {
     let pinned = objective.mode == Mode::StickyYetFair;
-    let problem = RowProblem::new(group, subscribers, rows, &owner, pinned, racks);
+    let problem = RowProblem::taking(group, subscribers, rows, &owner, pinned, racks);
     let (proposed, loads) = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.held.len() as u64);
     let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {

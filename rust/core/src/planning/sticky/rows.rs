@@ -7,7 +7,6 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use super::arcs_of::ArcsOf;
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::subscribers::Subscribers;
 
@@ -176,7 +175,7 @@ impl RowNumbers {
 /// Topics with equal sets of subscribers are one row: a partition of one topic serves as well as a partition of another, so only
 /// the number of partitions that a member holds of all these topics matters. Where racks matter, rows are split by the racks of
 /// the replicas.
-pub(super) struct RowProblem {
+pub(super) struct RowProblem<'a> {
     pub members: usize,
     /// Partitions of each row that are to be placed.
     pub supply: Vec<u32>,
@@ -186,8 +185,9 @@ pub(super) struct RowProblem {
     pub held: Vec<u32>,
     /// By arc, whether the member reads the row from another rack. Empty where racks do not matter.
     pub mismatch: Vec<bool>,
-    /// See [`RowProblem::arcs_of`].
-    by_member: OnceCell<ArcsOf>,
+    /// See [`RowProblem::rows_of`]: the list of the group, where it is the same, or the one that the first search made.
+    rows_of_group: Option<&'a Csr>,
+    rows_of: OnceCell<Csr>,
     /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
     /// See [`Rows::topics`].
@@ -233,7 +233,7 @@ pub(super) fn racks_matter(group: &Group) -> bool {
     group.racks().iter().any(|&rack| rack != NONE && replicated[rack as usize]) && sets().any(|set| set.len() != all)
 }
 
-impl RowProblem {
+impl<'a> RowProblem<'a> {
     /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
     /// holdings are fixed load and only the other partitions are to be placed. With `racks`, the rows are those of racks.
     pub(super) fn new(
@@ -245,10 +245,31 @@ impl RowProblem {
         racks: bool,
     ) -> Self {
         let arcs = rows.subscribers(subscribers);
+        Self::counted(group, subscribers.len(), rows, arcs, owner, pinned, racks)
+    }
+
+    /// As [`RowProblem::new`]. Where the subscribers have the arcs as they are, neither the arcs nor the rows of each member are copied:
+    /// where each topic has a set of subscribers of its own, and each member a subscription of its own.
+    pub(super) fn taking(
+        group: &'a Group,
+        mut subscribers: Subscribers,
+        rows: Rows,
+        owner: &[u32],
+        pinned: bool,
+        racks: bool,
+    ) -> Self {
+        let Some(arcs) = (if racks { None } else { subscribers.take_members() }) else {
+            return Self::new(group, &subscribers, rows, owner, pinned, racks);
+        };
+        let problem = Self::counted(group, subscribers.len(), rows, arcs, owner, pinned, racks);
+        Self { rows_of_group: Some(group.subscriptions()), ..problem }
+    }
+
+    fn counted(group: &Group, sets: usize, rows: Rows, arcs: Csr, owner: &[u32], pinned: bool, racks: bool) -> Self {
         let mismatch = if racks { rows.mismatch(group, &arcs) } else { Vec::new() };
         let set_of = |topic: &TopicRow| rows.keys[rows.row(topic) as usize].0;
-        let sets: Vec<u32> = rows.topics.iter().map(set_of).collect();
-        let topics_of = Csr::group_by(&sets, subscribers.len());
+        let set_of_topics: Vec<u32> = rows.topics.iter().map(set_of).collect();
+        let topics_of = Csr::group_by(&set_of_topics, sets);
         let mut problem = Self::with_arcs(group.members(), rows, arcs, mismatch);
         problem.count_supply(owner, pinned);
         if !pinned {
@@ -264,7 +285,8 @@ impl RowProblem {
             members,
             supply: vec![0; arcs.len()],
             held: vec![0; arcs.items().len()],
-            by_member: OnceCell::new(),
+            rows_of_group: None,
+            rows_of: OnceCell::new(),
             arcs,
             mismatch,
             fixed: vec![0; members],
@@ -345,9 +367,9 @@ impl RowProblem {
         self.arcs.len()
     }
 
-    /// Member to its arcs, by ascending row. Only a search needs them, so the first one makes them.
-    pub(super) fn arcs_of(&self) -> &ArcsOf {
-        self.by_member.get_or_init(|| ArcsOf::new(&self.arcs, self.members))
+    /// Member to its rows, ascending. Only a search needs them, so the first one makes them.
+    pub(super) fn rows_of(&self) -> &Csr {
+        self.rows_of_group.unwrap_or_else(|| self.rows_of.get_or_init(|| self.arcs.transpose(self.members)))
     }
 
     pub(super) fn member(&self, arc: u32) -> u32 {

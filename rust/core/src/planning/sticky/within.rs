@@ -47,7 +47,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     let Narrowed { group, owner, capacity, .. } = narrowed;
     let subscribers = Subscribers::new(group);
     let rows = Rows::of_subscribers(group, &subscribers);
-    let mut problem = RowProblem::new(group, &subscribers, rows, owner, false, false);
+    let mut problem = RowProblem::taking(group, subscribers, rows, owner, false, false);
     problem.capacity.clone_from(capacity);
     problem.nobody = Some(nobody);
     let (proposed, loads) = propose(&problem, nobody);

@@ -69,7 +69,7 @@ pub(super) fn cheapest(
 
 /// The input of a search.
 struct Input<'a> {
-    problem: &'a RowProblem,
+    problem: &'a RowProblem<'a>,
     proposed: &'a [u32],
     order: RackOrder,
     detours: &'a Detours,

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::{Detours, End};
 use crate::planning::group::{Csr, NONE};
-use crate::planning::sticky::arcs_of::ArcsOf;
 use crate::planning::sticky::levels::Blocks;
 use crate::planning::sticky::rows::RowProblem;
 
@@ -18,8 +17,8 @@ use crate::planning::sticky::rows::RowProblem;
 pub(super) struct Network<'a> {
     /// Row to its members.
     pub arcs: Cow<'a, Csr>,
-    /// Member to its arcs.
-    pub arcs_of: Cow<'a, ArcsOf>,
+    /// Member to its rows.
+    pub rows_of: Cow<'a, Csr>,
     /// Whether members, rows and arcs have the numbers that the problem gives them.
     pub whole: bool,
     /// Where they do not, the arcs, members and rows as the problem numbers them.
@@ -68,17 +67,17 @@ impl DetoursOf {
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn lay(problem: &'a RowProblem, blocks: &Blocks, uneven: &[u32], detours: &Detours) -> Self {
+    pub(super) fn lay(problem: &'a RowProblem<'a>, blocks: &Blocks, uneven: &[u32], detours: &Detours) -> Self {
         let mut network = if blocks.blocks.len() == 1 {
             let (members, rows) = (problem.members as u32, problem.rows() as u32);
-            Self::of(Cow::Borrowed(&problem.arcs), Cow::Borrowed(problem.arcs_of()), vec![0, members], vec![0, rows])
+            Self::of(Cow::Borrowed(&problem.arcs), Cow::Borrowed(problem.rows_of()), vec![0, members], vec![0, rows])
         } else {
             Self::inside(problem, blocks, uneven)
         };
         network.blocks = uneven.to_vec();
-        network.first_row = network.arcs_of.len() as u32 + detours.hubs;
+        network.first_row = network.rows_of.len() as u32 + detours.hubs;
         network.first_block = network.first_row + network.arcs.len() as u32;
-        network.hub_of = vec![NONE; network.arcs_of.len()];
+        network.hub_of = vec![NONE; network.rows_of.len()];
         let mut raisable = Vec::new();
         for (place, &block) in (0u32..).zip(uneven) {
             raisable.clear();
@@ -97,10 +96,10 @@ impl<'a> Network<'a> {
         network
     }
 
-    fn of(arcs: Cow<'a, Csr>, arcs_of: Cow<'a, ArcsOf>, member_starts: Vec<u32>, row_starts: Vec<u32>) -> Self {
+    fn of(arcs: Cow<'a, Csr>, rows_of: Cow<'a, Csr>, member_starts: Vec<u32>, row_starts: Vec<u32>) -> Self {
         Self {
             arcs,
-            arcs_of,
+            rows_of,
             whole: true,
             origin: Vec::new(),
             members: Vec::new(),
@@ -143,8 +142,8 @@ impl<'a> Network<'a> {
             arcs.push_row(&row_members);
         }
         let starts = |of: &Csr| (0..=uneven.len() as u32).map(|place| of.start(place)).collect();
-        let arcs_of = ArcsOf::new(&arcs, members.items().len());
-        let network = Self::of(Cow::Owned(arcs), Cow::Owned(arcs_of), starts(&members), starts(&rows));
+        let rows_of = arcs.transpose(members.items().len());
+        let network = Self::of(Cow::Owned(arcs), Cow::Owned(rows_of), starts(&members), starts(&rows));
         Self { whole: false, origin, members: members.items().to_vec(), rows: rows.items().to_vec(), ..network }
     }
 
@@ -159,7 +158,7 @@ impl<'a> Network<'a> {
         let (members, rows) = (numbers(&self.members, problem.members), numbers(&self.rows, problem.rows()));
         let node = |end: End| match end {
             End::Member(member) => members[member as usize],
-            End::Hub(hub) => self.arcs_of.len() as u32 + hub,
+            End::Hub(hub) => self.rows_of.len() as u32 + hub,
             End::Row(row) if rows[row as usize] == NONE => NONE,
             End::Row(row) => self.first_row + rows[row as usize],
         };

@@ -9,8 +9,8 @@ use super::paths::{PathEdge, PathSearch};
 use super::price::{Price, PriceList};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
-use crate::planning::sticky::arcs_of::{ArcsOf, RowArc};
 use crate::planning::sticky::bits::Bits;
+use crate::planning::sticky::by_member::{by_member, place};
 
 /// Where there are racks, the first edges of this number of nodes are read at once. In a chain of members without racks, the
 /// additional instructions cost more than they saved.
@@ -20,17 +20,25 @@ const AHEAD: usize = 16;
 struct Edge {
     place: u32,
     to: u32,
-    /// Detours are numbered behind the arcs. [`NONE`] for the edge between a member and the hub of its block.
-    arc: u32,
-    /// The price of an arc; of no meaning for other edges.
-    price: Price,
+    by: Way,
+}
+
+/// The kinds of edges.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// An arc between a row and a member. Its number is searched only where a path leads over it.
+    Arc(Price),
+    /// A detour. Detours are numbered behind the arcs.
+    Detour(u32),
+    /// Between a member and the hub of its block.
+    Right,
 }
 
 pub(super) struct Flow<'a, C, const RACKS: bool> {
     network: &'a Network<'a>,
     /// The arcs of the network: row to its members, and member to its arcs.
     rows: &'a Csr,
-    arcs_of: &'a ArcsOf,
+    rows_of: &'a Csr,
     members: u32,
     first_row: u32,
     first_block: u32,
@@ -60,7 +68,7 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
 impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     pub(super) fn new(network: &'a Network<'a>, input: Input<'a>) -> Self {
         let Input { problem, proposed, order, detours, start } = input;
-        let (nodes, members) = (network.nodes(), network.arcs_of.len());
+        let (nodes, members) = (network.nodes(), network.rows_of.len());
         let (rack, moved) = C::weights(order, nodes, RACKS);
         let held = problem.held.as_slice();
         let price = |arc: u32| {
@@ -68,7 +76,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             Price::new(start.taken[known], held[known], proposed[known], far)
         };
         let prices: Vec<Price> = (0..network.arcs.items().len() as u32).map(price).collect();
-        let prices_of_members = network.arcs_of.by_member(&network.arcs, &prices);
+        let prices_of_members = by_member(&network.rows_of, &network.arcs, &prices);
         let carrying = Bits::new(&prices_of_members, |price| price.carries());
         let far_detours = Bits::new(&detours.edges, |edge| edge.mismatch);
         let forward = network.detours.as_ref().map(DetoursOf::forward);
@@ -92,7 +100,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Self {
             network,
             rows: &network.arcs,
-            arcs_of: &network.arcs_of,
+            rows_of: &network.rows_of,
             members: members as u32,
             first_row,
             first_block,
@@ -148,17 +156,18 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
 
     /// The cost of one unit more on an edge out of `node`, by the potentials; never negative.
     #[inline]
-    fn reduced(&self, node: u32, to: u32, arc: u32, price: Price) -> C {
-        let cost = if (arc as usize) < self.prices.len() {
-            if node > to { self.price_list.next(price) } else { -self.price_list.last(price) }
-        } else if RACKS && arc != NONE && node.max(to) >= self.first_row {
+    fn reduced(&self, node: u32, to: u32, by: Way) -> C {
+        let cost = match by {
+            Way::Arc(price) if node > to => self.price_list.next(price),
+            Way::Arc(price) => -self.price_list.last(price),
             // The edge out of the row has the whole cost of a path over detours. The member at its end neither holds the
             // partition nor is proposed for it, so the cost does not depend on the flow, which is not read.
-            let far = self.far_detours.has(arc - self.prices.len() as u32);
-            let cost = self.price_list.next(Price::new(0, 0, 0, far));
-            if node > to { cost } else { -cost }
-        } else {
-            C::from(0)
+            Way::Detour(arc) if RACKS && node.max(to) >= self.first_row => {
+                let far = self.far_detours.has(arc - self.prices.len() as u32);
+                let cost = self.price_list.next(Price::new(0, 0, 0, far));
+                if node > to { cost } else { -cost }
+            }
+            Way::Detour(_) | Way::Right => C::from(0),
         };
         let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
         debug_assert!(reduced >= C::from(0), "potentials stay feasible");
@@ -172,12 +181,11 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let network = self.network;
         let mut places = 0;
         if node < self.members {
-            let (start, end) = (self.arcs_of.start(node), self.arcs_of.start(node + 1));
+            let (start, end) = (self.rows_of.start(node), self.rows_of.start(node + 1));
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
-                let RowArc { row, arc } = self.arcs_of.arcs()[at as usize];
-                let price = self.prices_of_members[at as usize];
-                let edge = Edge { place: at - start, to: self.first_row + row, arc, price };
+                let (row, price) = (self.rows_of.items()[at as usize], self.prices_of_members[at as usize]);
+                let edge = Edge { place: at - start, to: self.first_row + row, by: Way::Arc(price) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -188,7 +196,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let raisable = network.raisable.row(node - self.first_block);
             for (&to, place) in raisable.iter().skip(from as usize).zip(from..) {
                 if self.raised[to as usize] {
-                    let edge = Edge { place, to, arc: NONE, price: Price::default() };
+                    let edge = Edge { place, to, by: Way::Right };
                     if visit(&edge) {
                         return Some(edge);
                     }
@@ -200,7 +208,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let start = self.rows.start(row);
             let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
             for ((&to, &price), place) in of_row.skip(from as usize).zip(from..) {
-                let edge = Edge { place, to, arc: start + place, price };
+                let edge = Edge { place, to, by: Way::Arc(price) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -212,7 +220,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = here.start.saturating_add(from.saturating_sub(places));
             while let Some(at) = self.open.next(next, here.end) {
                 let (to, arc) = detours.ends[at as usize];
-                let edge = Edge { place: places + at - here.start, to, arc, price: Price::default() };
+                let edge = Edge { place: places + at - here.start, to, by: Way::Detour(arc) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -223,7 +231,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if node < self.members && from <= places && !self.raised[node as usize] {
             let hub = network.hub_of[node as usize];
             if hub != NONE {
-                let edge = Edge { place: places, to: hub, arc: NONE, price: Price::default() };
+                let edge = Edge { place: places, to: hub, by: Way::Right };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -232,38 +240,47 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         None
     }
 
-    /// Calls `visit` with the edges into `node` that can carry a unit: the node at the other end, the arc, and its price.
-    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, u32, Price)) {
+    /// Calls `visit` with the edges into `node` that can carry a unit: with the node at the other end.
+    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, Way)) {
         let network = self.network;
         if node < self.members {
-            let prices = &self.prices_of_members[self.arcs_of.start(node) as usize..];
-            for (&RowArc { row, arc }, &price) in self.arcs_of.of_member(node).iter().zip(prices) {
-                visit(self.first_row + row, arc, price);
+            let prices = &self.prices_of_members[self.rows_of.start(node) as usize..];
+            for (&row, &price) in self.rows_of.row(node).iter().zip(prices) {
+                visit(self.first_row + row, Way::Arc(price));
             }
             let hub = network.hub_of[node as usize];
             if self.raised[node as usize] && hub != NONE {
-                visit(hub, NONE, Price::default());
+                visit(hub, Way::Right);
             }
         } else if node >= self.first_block {
             let raisable = network.raisable.row(node - self.first_block).iter().copied();
             let raised = |member: &u32| self.raised[*member as usize];
-            raisable.filter(|member| !raised(member)).for_each(|member| visit(member, NONE, Price::default()));
+            raisable.filter(|member| !raised(member)).for_each(|member| visit(member, Way::Right));
             return;
         } else if node >= self.first_row {
             let row = node - self.first_row;
             let start = self.rows.start(row);
             let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
-            for (arc, (&member, &price)) in (start..).zip(of_row).filter(|(_, (_, price))| price.carries()) {
-                visit(member, arc, price);
+            for (&member, &price) in of_row.filter(|(_, price)| price.carries()) {
+                visit(member, Way::Arc(price));
             }
         }
         if RACKS && let Some(detours) = &network.detours {
             let places = detours.places(node);
             for &(other, arc) in &detours.ends[places.start as usize..places.end as usize] {
                 if other > node || self.over_detours[arc as usize - self.prices.len()] > 0 {
-                    visit(other, arc, Price::default());
+                    visit(other, Way::Detour(arc));
                 }
             }
+        }
+    }
+
+    /// The number of the arc or of the detour; [`NONE`] for the edge between a member and the hub of its block.
+    fn arc(&self, node: u32, to: u32, by: Way) -> u32 {
+        match by {
+            Way::Arc(_) => place(self.rows, node.max(to) - self.first_row, node.min(to)),
+            Way::Detour(arc) => arc,
+            Way::Right => NONE,
         }
     }
 
@@ -312,9 +329,9 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let changed = Price::new(taken, self.held[known], self.proposed[known], price.is_far());
         if *price != changed {
             *price = changed;
-            let place = self.arcs_of.place(lower, arc);
-            self.prices_of_members[place as usize] = changed;
-            self.carrying.put(place, changed.carries());
+            let at = place(self.rows_of, lower, node.max(to) - self.first_row);
+            self.prices_of_members[at as usize] = changed;
+            self.carrying.put(at, changed.carries());
         }
     }
 
@@ -354,17 +371,17 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let node = level[at];
             let mut steps = 1;
             if AGAINST {
-                self.each_edge_into(node, |from, arc, price| {
+                self.each_edge_into(node, |from, by| {
                     steps += 1;
                     if !search.half::<true>().is_settled(from) {
-                        search.enter::<true>(self.reduced(from, node, arc, price), from);
+                        search.enter::<true>(self.reduced(from, node, by), from);
                     }
                 });
             } else {
                 self.find_edge(node, 0, |edge| {
                     steps += 1;
                     if !search.half::<false>().is_settled(edge.to) {
-                        search.enter::<false>(self.reduced(node, edge.to, edge.arc, edge.price), edge.to);
+                        search.enter::<false>(self.reduced(node, edge.to, edge.by), edge.to);
                     }
                     false
                 });
@@ -433,12 +450,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             } else {
                 self.find_edge(node, search.next(node), |edge| {
                     steps += 1;
-                    search.may_lead_on(edge.to, before + 1, edges)
-                        && self.reduced(node, edge.to, edge.arc, edge.price) == C::from(0)
+                    search.may_lead_on(edge.to, before + 1, edges) && self.reduced(node, edge.to, edge.by) == C::from(0)
                 })
             };
             budget.spend(steps)?;
-            if let Some(Edge { place, to, arc, .. }) = onward {
+            if let Some(Edge { place, to, by }) = onward {
+                let arc = self.arc(node, to, by);
                 search.set_next(node, place);
                 search.path.push(PathEdge { node, place, to, arc });
                 node = to;

@@ -8,7 +8,7 @@ use crate::planning::sticky::levels::{Block, Blocks};
 use crate::planning::sticky::rows::{RowProblem, Rows, TopicRow};
 
 /// One topic of two partitions, and two members that subscribe to it and hold nothing.
-fn problem() -> RowProblem {
+fn problem() -> RowProblem<'static> {
     let mut arcs = Csr::new();
     arcs.push_row(&[0, 1]);
     let topics = vec![TopicRow { row: 0, start: 0, end: 2 }];

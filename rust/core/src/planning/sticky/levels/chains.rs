@@ -8,8 +8,8 @@
 use super::{Blocks, Piece};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::Csr;
-use crate::planning::sticky::arcs_of::RowArc;
 use crate::planning::sticky::bits::Bits;
+use crate::planning::sticky::by_member::{bits_by_member, place};
 use crate::planning::sticky::rows::RowProblem;
 
 const UNREACHED: u32 = u32::MAX;
@@ -22,7 +22,7 @@ const STEPS_AROUND: u64 = 8;
 
 /// Rows and members with the present flow, and the layers of the last search.
 pub(super) struct ChainFlow<'a, const LIMITED: bool> {
-    problem: &'a RowProblem,
+    problem: &'a RowProblem<'a>,
     pub(super) flow: Vec<u32>,
     pub(super) loads: Vec<u32>,
     /// The arcs with a positive flow, by their places at the members. A cut removes none of them.
@@ -56,14 +56,14 @@ struct Around {
     row_seen: Vec<u32>,
     /// By row, how many of its first members have no room.
     full: Vec<u32>,
-    /// By seen member, the arc on which the member before it gives, and the arc on which it receives.
+    /// By seen member, the link of the chain that leads to it: the member before it, and the row.
     through: Vec<(u32, u32)>,
-    /// The rows of the present search without a member with room, and the arc on which a member gives to each.
+    /// The rows of the present search without a member with room, and the member that gives to each.
     rows: Vec<(u32, u32)>,
     steps: u64,
 }
 
-/// A link of a chain: a member gives a partition of the row on one arc, and the next member receives it on the other.
+/// A link of a chain: a member gives a partition of the row, and the next member receives it.
 struct Link {
     gives: u32,
     row: u32,
@@ -81,10 +81,10 @@ enum SearchEnd {
 }
 
 impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
-    pub(super) fn new(problem: &'a RowProblem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
+    pub(super) fn new(problem: &'a RowProblem<'a>, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
-            carrying: problem.arcs_of().bits(&problem.arcs, |arc| flow[arc as usize] > 0),
+            carrying: bits_by_member(problem.rows_of(), &problem.arcs, |arc| flow[arc as usize] > 0),
             flow,
             loads,
             row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.held.len()] },
@@ -209,8 +209,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// Searches around one member, nearest first, and moves partitions to the members with room.
     fn spread(&mut self, source: u32, threshold: u32) -> SearchEnd {
-        let problem = self.problem;
-        let arcs_of = problem.arcs_of();
+        let rows_of = self.problem.rows_of();
         self.around.round += 1;
         self.around.rows.clear();
         self.queue.clear();
@@ -221,14 +220,14 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             while at < self.queue.len() {
                 let member = self.queue[at];
                 at += 1;
-                let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+                let (mut next, end) = (rows_of.start(member), rows_of.start(member + 1));
                 while let Some(place) = self.carrying.next(next, end) {
                     next = place + 1;
-                    let RowArc { row, arc: gives } = arcs_of.arcs()[place as usize];
+                    let row = rows_of.items()[place as usize];
                     if self.around.has_seen(row) {
                         continue;
                     }
-                    while let Some(target) = self.next_with_room(row, gives, threshold) {
+                    while let Some(target) = self.next_with_room(row, member, threshold) {
                         let whole = self.carry(source, target, threshold);
                         if self.surplus(source, threshold) == 0 {
                             return SearchEnd::Enough;
@@ -241,7 +240,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                         return SearchEnd::Enough;
                     }
                     self.around.row_seen[row as usize] = self.around.round;
-                    self.around.rows.push((row, gives));
+                    self.around.rows.push((row, member));
                 }
             }
             // The members of a row are queued only once all earlier members are searched. Most searches end before, and save the
@@ -256,24 +255,23 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32) -> Option<u32> {
         let Self { problem, row_arcs, loads, emptied, around, .. } = self;
         let mut found = None;
-        row_arcs.find(row, &mut around.full[row as usize], |receives, member| {
+        row_arcs.find(row, &mut around.full[row as usize], |member| {
             let room = problem.room::<LIMITED>(loads, *emptied, member, threshold) > 0;
-            found = Some((receives, member)).filter(|_| room);
+            found = Some(member).filter(|_| room);
             room
         });
-        let (receives, member) = found?;
-        around.through[member as usize] = (gives, receives);
-        Some(member)
+        around.through[found? as usize] = (gives, row);
+        found
     }
 
     /// Marks the members of a row as seen; none of them has room. The search goes on at those that it has not seen before.
     fn see(&mut self, row: u32, gives: u32) {
         let Self { row_arcs, around: Around { round, member_seen, through, .. }, queue, .. } = self;
-        row_arcs.find(row, &mut 0, |receives, member| {
+        row_arcs.find(row, &mut 0, |member| {
             let seen = &mut member_seen[member as usize];
             if *seen != *round && *seen != DEAD {
                 *seen = *round;
-                through[member as usize] = (gives, receives);
+                through[member as usize] = (gives, row);
                 queue.push(member);
             }
             false
@@ -287,33 +285,32 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         let mut amount = self.surplus(source, threshold).min(self.room(target, threshold));
         let mut member = target;
         while member != source {
-            let (gives, _) = self.around.through[member as usize];
-            amount = amount.min(self.flow[gives as usize]);
-            member = problem.member(gives);
+            let (gives, row) = self.around.through[member as usize];
+            amount = amount.min(self.flow[place(&problem.arcs, row, gives) as usize]);
+            member = gives;
         }
         let mut whole = true;
         member = target;
         while member != source {
-            let (gives, receives) = self.around.through[member as usize];
-            self.change(receives, amount, true);
-            self.change(gives, amount, false);
-            whole &= self.flow[gives as usize] > 0;
-            member = problem.member(gives);
+            let (gives, row) = self.around.through[member as usize];
+            self.change(row, member, amount, true);
+            whole &= self.change(row, gives, amount, false) > 0;
+            member = gives;
         }
         self.loads[source as usize] -= amount;
         self.loads[target as usize] += amount;
         whole
     }
 
-    /// Adds `amount` to the flow of an arc, or subtracts it.
-    fn change(&mut self, arc: u32, amount: u32, more: bool) {
-        let flow = &mut self.flow[arc as usize];
+    /// Adds `amount` to the flow of an arc, or subtracts it. Returns the new flow.
+    fn change(&mut self, row: u32, member: u32, amount: u32, more: bool) -> u32 {
+        let flow = &mut self.flow[place(&self.problem.arcs, row, member) as usize];
         let before = *flow;
         *flow = if more { before + amount } else { before - amount };
         if (before > 0) != (*flow > 0) {
-            let place = self.problem.arcs_of().place(self.problem.member(arc), arc);
-            self.carrying.put(place, *flow > 0);
+            self.carrying.put(place(self.problem.rows_of(), member, row), *flow > 0);
         }
+        *flow
     }
 
     /// Breadth-first layers from the members above the threshold. Returns whether a member below it was reached.
@@ -333,7 +330,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             }
         }
         let Self { problem, row_arcs, carrying, row_layer, member_layer, queue, loads, emptied, .. } = self;
-        let arcs_of = problem.arcs_of();
+        let rows_of = problem.rows_of();
         let mut found = false;
         let mut at = 0;
         while at < queue.len() {
@@ -341,17 +338,17 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             at += 1;
             let layer = member_layer[member as usize];
             let mut steps = 1;
-            let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+            let (mut next, end) = (rows_of.start(member), rows_of.start(member + 1));
             while let Some(place) = carrying.next(next, end) {
                 next = place + 1;
                 steps += 1;
-                let row = arcs_of.arcs()[place as usize].row;
+                let row = rows_of.items()[place as usize];
                 if row_layer[row as usize] != UNREACHED {
                     continue;
                 }
                 row_layer[row as usize] = layer;
                 steps += u64::from(row_arcs.width(row));
-                row_arcs.find(row, &mut 0, |_, next| {
+                row_arcs.find(row, &mut 0, |next| {
                     if member_layer[next as usize] == UNREACHED {
                         member_layer[next as usize] = layer + 1;
                         found |= problem.room::<LIMITED>(loads, *emptied, next, threshold) > 0;
@@ -374,20 +371,23 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 break;
             }
             if let Some(link) = self.step(member, budget)? {
-                member = self.problem.member(link.receives);
+                member = link.receives;
                 chain.push(link);
             } else {
                 let Some(Link { gives, row, .. }) = chain.pop() else { return Ok(false) };
                 // A dead end: the next search skips it.
                 self.row_next[row as usize] += 1;
-                member = self.problem.member(gives);
+                member = gives;
             }
         }
         let most = self.surplus(source, threshold).min(self.room(member, threshold));
-        let amount = chain.iter().map(|link| self.flow[link.gives as usize]).fold(most, u32::min);
-        for &Link { gives, receives, .. } in &chain {
-            self.change(gives, amount, false);
-            self.change(receives, amount, true);
+        let amount = chain
+            .iter()
+            .map(|&Link { gives, row, .. }| self.flow[place(&self.problem.arcs, row, gives) as usize])
+            .fold(most, u32::min);
+        for &Link { gives, row, receives } in &chain {
+            self.change(row, gives, amount, false);
+            self.change(row, receives, amount, true);
         }
         self.loads[source as usize] -= amount;
         self.loads[member as usize] += amount;
@@ -396,24 +396,24 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// The next link from a member to one of the next layer.
     fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<Link>, Spent> {
-        let arcs_of = self.problem.arcs_of();
+        let rows_of = self.problem.rows_of();
         let layer = self.member_layer[member as usize];
-        let (start, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+        let (start, end) = (rows_of.start(member), rows_of.start(member + 1));
         while let Some(place) = self.carrying.next(start + self.member_next[member as usize], end) {
             self.member_next[member as usize] = place - start;
-            let RowArc { row, arc: gives } = arcs_of.arcs()[place as usize];
+            let row = rows_of.items()[place as usize];
             budget.spend(1)?;
             if self.row_layer[row as usize] == layer {
                 let mut next = self.row_next[row as usize];
                 let mut found = None;
-                self.row_arcs.find(row, &mut next, |arc, member| {
-                    found = Some(arc).filter(|_| self.member_layer[member as usize] == layer + 1);
+                self.row_arcs.find(row, &mut next, |member| {
+                    found = Some(member).filter(|_| self.member_layer[member as usize] == layer + 1);
                     found.is_some()
                 });
                 budget.spend(u64::from(next - self.row_next[row as usize]))?;
                 self.row_next[row as usize] = next;
                 if let Some(receives) = found {
-                    return Ok(Some(Link { gives, row, receives }));
+                    return Ok(Some(Link { gives: member, row, receives }));
                 }
             }
             self.member_next[member as usize] += 1;
@@ -437,21 +437,21 @@ impl RowArcs<'_> {
         if count == UNCUT { self.arcs.row(row).len() as u32 } else { count }
     }
 
-    /// Calls `visit` with the arcs of a row and their members, from the place `next` on, until it returns true. `next` is left at
-    /// the place of that arc, or behind the last.
+    /// Calls `visit` with the members of a row, from the place `next` on, until it returns true. `next` is left at the place of that
+    /// member, or behind the last.
     #[inline]
-    fn find(&self, row: u32, next: &mut u32, mut visit: impl FnMut(u32, u32) -> bool) {
+    fn find(&self, row: u32, next: &mut u32, mut visit: impl FnMut(u32) -> bool) {
         let (start, count) = (self.arcs.start(row), self.count[row as usize]);
         if count == UNCUT {
             for &member in self.arcs.row(row).iter().skip(*next as usize) {
-                if visit(start + *next, member) {
+                if visit(member) {
                     return;
                 }
                 *next += 1;
             }
         } else {
             for &arc in self.left[start as usize..(start + count) as usize].iter().skip(*next as usize) {
-                if visit(arc, self.arcs.items()[arc as usize]) {
+                if visit(self.arcs.items()[arc as usize]) {
                     return;
                 }
                 *next += 1;

@@ -55,7 +55,7 @@ impl Lanes {
 
     /// The problem with these arcs, and with the held partitions counted. An arc is a lane and a member; the arcs ascend and do
     /// not repeat.
-    fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> RowProblem {
+    fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> RowProblem<'static> {
         let mut by_row = Csr::new();
         let (mut members, mut mismatch) = (Vec::new(), Vec::with_capacity(arcs.len()));
         let mut rest = arcs;

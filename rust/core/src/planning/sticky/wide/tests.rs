@@ -144,7 +144,7 @@ fn compare_with_all_arcs(seeds: Range<u64>) {
             assert_eq!(wide::assign(&group, &subscribers, objective, &mut ours, &Limit::default()), None, "{what}");
             let rows = Rows::of_racks(&group, &subscribers, |_, rack_set| rack_set);
             let owner = Cow::Borrowed(&*start.owner);
-            let (theirs, limited) = dense(&group, &subscribers, rows, true, objective, owner, &Limit::default());
+            let (theirs, limited) = dense(&group, subscribers, rows, true, objective, owner, &Limit::default());
             assert_eq!(limited, None, "{what}");
             let certificate = verify(&group, &ownership, &ours, objective).expect(&what);
             let other = verify(&group, &ownership, &theirs, objective).expect(&what);
