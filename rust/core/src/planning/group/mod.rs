@@ -18,8 +18,8 @@ pub use builder::{GroupBuilder, MemberBuilder};
 pub use claims::MANY_CLAIMS;
 use claims::OwnersClaims;
 pub use racks::{Racks, ReplicaRacks};
-use slab::hash_of;
 pub use slab::{Csr, Interner, Names};
+use slab::{are_equal, hash_of};
 
 /// The id of no topic, member, partition or rack: it stands for "none".
 pub const NONE: u32 = u32::MAX;
@@ -173,7 +173,7 @@ impl Topics {
     #[inline]
     #[must_use]
     pub fn is_named(&self, topic: u32, name: &[u8]) -> bool {
-        self.names.bytes_of(topic) == name
+        are_equal(self.names.bytes_of(topic), name)
     }
 
     /// The topic of each flat partition.

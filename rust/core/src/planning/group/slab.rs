@@ -191,6 +191,18 @@ impl Names {
     }
 }
 
+/// Whether two names are equal. A call of `memcmp` takes longer than the comparison of a short name.
+#[inline]
+pub(super) fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if (8..=16).contains(&one.len()) {
+        return one.last_chunk::<8>() == other.last_chunk::<8>() && one.first_chunk::<8>() == other.first_chunk::<8>();
+    }
+    one == other
+}
+
 /// Names, numbered in the order in which they are interned.
 #[derive(Debug, Clone, Default)]
 pub struct Interner {
@@ -279,6 +291,21 @@ mod tests {
             Vec::<PathBuf>::new(),
             "use hashbrown's DefaultHashBuilder, or say here that its keys are ids"
         );
+    }
+
+    #[test]
+    fn names_are_equal_if_all_bytes_are() {
+        let text = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        for length in 0..text.len() {
+            let name = &text[..length];
+            assert!(are_equal(name, &name.to_vec()));
+            assert!(!are_equal(name, &text[..length + 1]));
+            for at in 0..length {
+                let mut other = name.to_vec();
+                other[at] ^= 1;
+                assert!(!are_equal(name, &other), "byte {at} of {length}");
+            }
+        }
     }
 
     #[test]
