@@ -298,7 +298,7 @@ mod tests {
         let text = b"0123456789abcdefghijklmnopqrstuvwxyz";
         for length in 0..text.len() {
             let name = &text[..length];
-            assert!(are_equal(name, &name.to_vec()));
+            assert!(are_equal(name, &text.to_vec()[..length]));
             assert!(!are_equal(name, &text[..length + 1]));
             for at in 0..length {
                 let mut other = name.to_vec();

@@ -108,13 +108,14 @@ fn dense(
     let problem = RowProblem::taking(group, subscribers, rows, &owner, pinned, racks);
     let (proposed, loads) = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.held.len() as u64);
-    let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
+    let (taken, limited) = match levels::split(&problem, proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
-        Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)
-        {
-            Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
-            Ok(taken) => (taken, None),
-        },
+        Ok((blocks, proposed)) => {
+            match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget) {
+                Err(limited) => (blocks.allowed(proposed), Some(limited)),
+                Ok(taken) => (taken, None),
+            }
+        }
     };
     // The plan is written over the previous owners. They are copied after the search, so that the copy can use its memory.
     let mut plan = Plan { owner: owner.into_owned() };

@@ -52,13 +52,13 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     problem.nobody = Some(nobody);
     let (proposed, loads) = propose(&problem, nobody);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.held.len() as u64);
-    let (taken, limited) = match levels::split(&problem, &proposed, loads, &budget) {
+    let (taken, limited) = match levels::split(&problem, proposed, loads, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
-        Ok(blocks) => {
+        Ok((blocks, proposed)) => {
             // The search for the fewest moves starts from all partitions that members hold, also from those beyond a limit.
             let start: Vec<u32> = proposed.iter().zip(&problem.held).map(|(&taken, &held)| taken.max(held)).collect();
             match flow::cheapest(&problem, &blocks, &start, Objective::default().racks, &Detours::default(), &budget) {
-                Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
+                Err(limited) => (blocks.allowed(proposed), Some(limited)),
                 Ok(taken) => (taken, None),
             }
         }

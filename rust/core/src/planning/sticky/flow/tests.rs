@@ -19,7 +19,8 @@ fn problem() -> RowProblem<'static> {
 }
 
 fn solved(block: Block) -> Result<Vec<u32>, Limited> {
-    let blocks = Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None, most: Vec::new() };
+    let blocks =
+        Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], changes: Vec::new(), most: Vec::new() };
     let (order, budget) = (RackOrder::default(), Limit::default().budget(1 << 20));
     cheapest(&problem(), &blocks, &[1, 1], order, &Detours::default(), &budget)
 }

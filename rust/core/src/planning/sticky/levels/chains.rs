@@ -25,6 +25,9 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     problem: &'a RowProblem<'a>,
     pub(super) flow: Vec<u32>,
     pub(super) loads: Vec<u32>,
+    /// The arcs whose flow has changed, each with its flow at the start; and by arc, whether it is among them.
+    changed: Vec<(u32, u32)>,
+    has_changed: Bits,
     /// The arcs with a positive flow, by their places at the members. A cut removes none of them.
     carrying: Bits,
     row_arcs: RowArcs<'a>,
@@ -85,6 +88,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         let (rows, members) = (problem.rows(), problem.members);
         Self {
             carrying: bits_by_member(problem.rows_of(), &problem.arcs, |arc| flow[arc as usize] > 0),
+            has_changed: Bits::zeros(flow.len()),
+            changed: Vec::new(),
             flow,
             loads,
             row_arcs: RowArcs { arcs: &problem.arcs, count: vec![UNCUT; rows], left: vec![0; problem.held.len()] },
@@ -105,6 +110,15 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
             emptied: None,
             problem,
         }
+    }
+
+    /// The flow at the start, and the arcs whose flow has changed, each with its present flow.
+    pub(super) fn take_back(self) -> (Vec<u32>, Vec<(u32, u32)>) {
+        let Self { mut flow, mut changed, .. } = self;
+        for (arc, before) in &mut changed {
+            std::mem::swap(&mut flow[*arc as usize], before);
+        }
+        (flow, changed)
     }
 
     /// Whether chains from a member above the last threshold reach this one.
@@ -304,7 +318,12 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
 
     /// Adds `amount` to the flow of an arc, or subtracts it. Returns the new flow.
     fn change(&mut self, row: u32, member: u32, amount: u32, more: bool) -> u32 {
-        let flow = &mut self.flow[place(&self.problem.arcs, row, member) as usize];
+        let arc = place(&self.problem.arcs, row, member);
+        let flow = &mut self.flow[arc as usize];
+        if !self.has_changed.has(arc) {
+            self.has_changed.put(arc, true);
+            self.changed.push((arc, *flow));
+        }
         let before = *flow;
         *flow = if more { before + amount } else { before - amount };
         if (before > 0) != (*flow > 0) {

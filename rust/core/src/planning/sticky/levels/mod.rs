@@ -34,8 +34,9 @@ pub(super) struct Blocks {
     pub of_member: Vec<u32>,
     /// By row, the block whose members get it. An arc to a member of another block has no flow.
     pub of_row: Vec<u32>,
-    /// By arc, a plan that the blocks allow; `None` where the blocks allow the plan that the search began with.
-    pub flow: Option<Vec<u32>>,
+    /// A plan that the blocks allow: the arcs on which it differs from the plan that the search began with, and their partitions in
+    /// it. A large group has millions of arcs, so no second plan is kept.
+    pub changes: Vec<(u32, u32)>,
     /// By member, the most partitions that it may have: its load is a level of its block, but at most this number. Empty where
     /// no member has a limit.
     pub most: Vec<u32>,
@@ -49,17 +50,17 @@ struct Piece {
     high: u32,
 }
 
-/// Finds the blocks, starting from the plan `proposed` and its loads. O(arcs) for each search of a flow; a plan in which loads already
-/// differ by at most one needs none.
+/// Finds the blocks, starting from the plan `proposed` and its loads. Returns them with that plan. O(arcs) for each search of a flow; a
+/// plan in which loads already differ by at most one needs none.
 ///
 /// # Errors
 /// The budget is spent. The error contains the plan reached so far, which is at least as even as `proposed`.
 pub(super) fn split(
     problem: &RowProblem,
-    proposed: &[u32],
+    proposed: Vec<u32>,
     loads: Vec<u32>,
     budget: &Budget<'_>,
-) -> Result<Blocks, (Vec<u32>, Spent)> {
+) -> Result<(Blocks, Vec<u32>), (Vec<u32>, Spent)> {
     // The searches are compiled once more without limits: in an uneven group without limits they take most of the time.
     if problem.capacity.is_empty() {
         split_pieces::<false>(problem, proposed, loads, budget)
@@ -70,10 +71,10 @@ pub(super) fn split(
 
 fn split_pieces<const LIMITED: bool>(
     problem: &RowProblem,
-    proposed: &[u32],
+    proposed: Vec<u32>,
     loads: Vec<u32>,
     budget: &Budget<'_>,
-) -> Result<Blocks, (Vec<u32>, Spent)> {
+) -> Result<(Blocks, Vec<u32>), (Vec<u32>, Spent)> {
     let mut subscribes = vec![false; problem.members];
     for &member in problem.arcs.items() {
         subscribes[member as usize] = true;
@@ -83,26 +84,22 @@ fn split_pieces<const LIMITED: bool>(
         blocks: Vec::new(),
         of_member: vec![NONE; problem.members],
         of_row: vec![0; problem.rows()],
-        flow: None,
+        changes: Vec::new(),
         most: problem.capacity.clone(),
     };
     let rows: Vec<u32> = (0..problem.rows() as u32).collect();
-    let mut chains = None;
     let mut whole = Piece::new(members, rows, &loads);
+    if problem.nobody.is_none() && whole.high - whole.low <= 1 {
+        blocks.close(&whole, &loads);
+        return Ok((blocks, proposed));
+    }
+    let mut chains = ChainFlow::<LIMITED>::new(problem, proposed, loads);
     if let Some(nobody) = problem.nobody {
-        let mut filling = ChainFlow::<LIMITED>::new(problem, proposed.to_vec(), loads.clone());
-        match filling.fill(&whole, nobody, &mut blocks, budget) {
-            Err(spent) => return Err((filling.flow, spent)),
+        match chains.fill(&whole, nobody, &mut blocks, budget) {
+            Err(spent) => return Err((chains.flow, spent)),
             Ok(rest) => whole = rest,
         }
-        blocks.flow = Some(filling.flow.clone());
-        chains = Some(filling);
     }
-    if whole.high - whole.low <= 1 {
-        blocks.close(&whole, chains.as_ref().map_or(&loads, |chains| &chains.loads));
-        return Ok(blocks);
-    }
-    let mut chains = chains.unwrap_or_else(|| ChainFlow::new(problem, proposed.to_vec(), loads));
     let mut pieces = vec![whole];
     while let Some(mut piece) = pieces.pop() {
         let total: u64 = piece.members.iter().map(|&member| u64::from(chains.loads[member as usize])).sum();
@@ -133,11 +130,20 @@ fn split_pieces<const LIMITED: bool>(
             pieces.push(Piece { members: lower, rows: lower_rows, low: piece.low, high: threshold });
         }
     }
-    blocks.flow = Some(chains.flow);
-    Ok(blocks)
+    let (proposed, changes) = chains.take_back();
+    blocks.changes = changes;
+    Ok((blocks, proposed))
 }
 
 impl Blocks {
+    /// A plan that the blocks allow, made from the plan that the search began with.
+    pub(super) fn allowed(&self, mut proposed: Vec<u32>) -> Vec<u32> {
+        for &(arc, taken) in &self.changes {
+            proposed[arc as usize] = taken;
+        }
+        proposed
+    }
+
     fn close(&mut self, piece: &Piece, loads: &[u32]) {
         if piece.members.is_empty() {
             return;

@@ -17,7 +17,7 @@ mod tests;
 
 use super::deal;
 use super::flow;
-use super::levels::{self, Blocks};
+use super::levels;
 use super::rows::{RowProblem, Rows};
 use crate::planning::budget::{Budget, Goal, Limit, Limited};
 use crate::planning::group::{Csr, Group, NONE};
@@ -161,15 +161,14 @@ fn solve(
 ) -> (Vec<u32>, Vec<Gift>, Option<Limited>) {
     let even = adjust::merge(problem, lanes, merged, &proposed);
     let loads = merged.loads(&even);
-    let Blocks { blocks, of_row, of_member, flow, .. } = match levels::split(merged, &even, loads, budget) {
-        Ok(blocks) => blocks,
+    let (mut blocks, even) = match levels::split(merged, even, loads, budget) {
+        Ok(split) => split,
         Err((level, spent)) => {
             let (taken, gifts) = adjust::adjust(problem, lanes, merged, proposed, &level);
             return (taken, gifts, Some(spent.seeking(Goal::Balance)));
         }
     };
-    let of_row = lanes.merged_row.iter().map(|&row| of_row[row as usize]).collect();
-    let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
+    blocks.of_row = lanes.merged_row.iter().map(|&row| blocks.of_row[row as usize]).collect();
     let detours = lay::lay(lanes, subscribers, &blocks);
     match flow::cheapest(problem, &blocks, &proposed, objective.racks, &detours, budget) {
         Ok(mut taken) => {
@@ -177,7 +176,7 @@ fn solve(
             (taken, lay::take(&detours, &carried), None)
         }
         Err(limited) => {
-            let level = flow.unwrap_or(even);
+            let level = blocks.allowed(even);
             let (taken, gifts) = adjust::adjust(problem, lanes, merged, proposed, &level);
             (taken, gifts, Some(limited))
         }
