@@ -301,7 +301,9 @@ impl<'a> MemberBuilder<'a> {
         }
         group.number_starts.push(position(group.numbers.len()));
         group.stand_ins.push(self.stand_in);
-        group.may_claim_more.push(self.may_claim_more);
+        if self.may_claim_more {
+            group.may_claim_more.push(last);
+        }
         group.generations.push(self.generation);
         group.racks.push(self.rack);
     }

@@ -232,7 +232,7 @@ pub struct Group {
     number_starts: Vec<u32>,
     numbers: Vec<u32>,
     stand_ins: Vec<bool>,
-    may_claim_more: Vec<bool>,
+    may_claim_more: Vec<u32>,
     missing: BTreeSet<String>,
     shrunk: BTreeSet<u32>,
 }
@@ -297,7 +297,7 @@ impl Group {
     /// Whether the member may claim partitions of topics that it does not subscribe to; false if it certainly does not.
     #[must_use]
     pub(crate) fn may_claim_more(&self, member: u32) -> bool {
-        self.may_claim_more[member as usize]
+        self.may_claim_more.binary_search(&member).is_ok()
     }
 
     /// The partition numbers that a member of a stream join claims, of all its topics, with repeats and with numbers that no
