@@ -146,3 +146,43 @@ pub(crate) fn java_order(group: &Group) -> Vec<u32> {
     });
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planning::group::{GroupBuilder, TopicSpec, Topics};
+
+    /// A group of the topics 0 and 1, of one partition each, and of members with these subscriptions. The subscriptions are
+    /// numbered in the order of `numbered`.
+    fn group(numbered: &[&[u32]], members: &[&[u32]]) -> Group {
+        let topic = |name| TopicSpec { name, partitions: 1, racks: None };
+        let mut builder = GroupBuilder::new(Topics::new(vec![topic("a"), topic("b")]).unwrap());
+        for topics in numbered {
+            builder.subscription(topics);
+        }
+        for (id, topics) in ["m0", "m1", "m2"].into_iter().zip(members) {
+            let subscription = builder.subscription(topics);
+            builder.member(id, subscription).finish();
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn members_are_taken_only_where_the_group_lists_them_by_topic() {
+        let taken = |numbered: &[&[u32]], members: &[&[u32]]| {
+            let mut subscribers = Subscribers::new(&group(numbered, members));
+            let sets: Vec<Vec<u32>> = subscribers.by_id().rows().map(<[u32]>::to_vec).collect();
+            subscribers.take_members().map(|members| {
+                assert_eq!(members.rows().collect::<Vec<_>>(), sets);
+                sets
+            })
+        };
+        assert_eq!(taken(&[], &[&[0, 1], &[1]]), Some(vec![vec![0], vec![0, 1]]));
+        // Two members have one subscription; both topics have one set; a topic has no subscriber; members and subscriptions
+        // have different numbers.
+        assert_eq!(taken(&[], &[&[0, 1], &[1], &[1]]), None);
+        assert_eq!(taken(&[], &[&[0, 1]]), None);
+        assert_eq!(taken(&[], &[&[1]]), None);
+        assert_eq!(taken(&[&[1], &[0, 1]], &[&[0, 1], &[1]]), None);
+    }
+}

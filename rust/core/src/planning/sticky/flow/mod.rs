@@ -11,12 +11,12 @@
 //! No path leads from one block to another, so each block is searched alone. A block whose nodes all have excess 0 at the start
 //! is not searched.
 
+mod arc_cost;
 mod buckets;
 mod cost;
 mod half;
 mod network;
 mod paths;
-mod price;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 
 use super::Input;
+use super::arc_cost::{ArcCost, CostTable};
 use super::cost::Cost;
 use super::network::{DetoursOf, Network};
 use super::paths::{PathEdge, PathSearch};
-use super::price::{Price, PriceList};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::bits::Bits;
@@ -20,23 +20,23 @@ const AHEAD: usize = 16;
 struct Edge {
     place: u32,
     to: u32,
-    by: Way,
+    kind: EdgeKind,
 }
 
 /// The kinds of edges.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum EdgeKind {
     /// An arc between a row and a member. Its number is searched only where a path leads over it.
-    Arc(Price),
+    Arc(ArcCost),
     /// A detour. Detours are numbered behind the arcs.
     Detour(u32),
     /// Between a member and the hub of its block.
-    Right,
+    Hub,
 }
 
 pub(super) struct Flow<'a, C, const RACKS: bool> {
     network: &'a Network<'a>,
-    /// The arcs of the network: row to its members, and member to its arcs.
+    /// The arcs of the network: row to its members, and member to its rows.
     rows: &'a Csr,
     rows_of: &'a Csr,
     members: u32,
@@ -47,9 +47,9 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     held: &'a [u32],
     proposed: &'a [u32],
     /// By arc, and by place of an arc at its member.
-    prices: Vec<Price>,
-    prices_of_members: Vec<Price>,
-    price_list: PriceList<C>,
+    costs: Vec<ArcCost>,
+    costs_of_members: Vec<ArcCost>,
+    cost_table: CostTable<C>,
     /// By detour, its flow, and whether a partition costs a rack miss.
     over_detours: Vec<u32>,
     far_detours: Bits,
@@ -71,13 +71,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let (nodes, members) = (network.nodes(), network.rows_of.len());
         let (rack, moved) = C::weights(order, nodes, RACKS);
         let held = problem.held.as_slice();
-        let price = |arc: u32| {
+        let cost = |arc: u32| {
             let (known, far) = (network.arc(arc) as usize, RACKS && problem.mismatched(network.arc(arc)));
-            Price::new(start.taken[known], held[known], proposed[known], far)
+            ArcCost::new(start.taken[known], held[known], proposed[known], far)
         };
-        let prices: Vec<Price> = (0..network.arcs.items().len() as u32).map(price).collect();
-        let prices_of_members = by_member(&network.rows_of, &network.arcs, &prices);
-        let carrying = Bits::new(&prices_of_members, |price| price.carries());
+        let costs: Vec<ArcCost> = (0..network.arcs.items().len() as u32).map(cost).collect();
+        let costs_of_members = by_member(&network.rows_of, &network.arcs, &costs);
+        let carrying = Bits::new(&costs_of_members, |cost| cost.carries());
         let far_detours = Bits::new(&detours.edges, |edge| edge.mismatch);
         let forward = network.detours.as_ref().map(DetoursOf::forward);
         let open = Bits::new(&forward.unwrap_or_default(), |&forward| forward);
@@ -107,9 +107,9 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             taken: start.taken,
             held,
             proposed,
-            prices,
-            prices_of_members,
-            price_list: PriceList::new(rack, moved),
+            costs,
+            costs_of_members,
+            cost_table: CostTable::new(rack, moved),
             over_detours: vec![0; detours.edges.len()],
             far_detours,
             carrying,
@@ -156,18 +156,18 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
 
     /// The cost of one unit more on an edge out of `node`, by the potentials; never negative.
     #[inline]
-    fn reduced(&self, node: u32, to: u32, by: Way) -> C {
-        let cost = match by {
-            Way::Arc(price) if node > to => self.price_list.next(price),
-            Way::Arc(price) => -self.price_list.last(price),
+    fn reduced(&self, node: u32, to: u32, kind: EdgeKind) -> C {
+        let cost = match kind {
+            EdgeKind::Arc(cost) if node > to => self.cost_table.next(cost),
+            EdgeKind::Arc(cost) => -self.cost_table.last(cost),
             // The edge out of the row has the whole cost of a path over detours. The member at its end neither holds the
             // partition nor is proposed for it, so the cost does not depend on the flow, which is not read.
-            Way::Detour(arc) if RACKS && node.max(to) >= self.first_row => {
-                let far = self.far_detours.has(arc - self.prices.len() as u32);
-                let cost = self.price_list.next(Price::new(0, 0, 0, far));
+            EdgeKind::Detour(arc) if RACKS && node.max(to) >= self.first_row => {
+                let far = self.far_detours.has(arc - self.costs.len() as u32);
+                let cost = self.cost_table.next(ArcCost::new(0, 0, 0, far));
                 if node > to { cost } else { -cost }
             }
-            Way::Detour(_) | Way::Right => C::from(0),
+            EdgeKind::Detour(_) | EdgeKind::Hub => C::from(0),
         };
         let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
         debug_assert!(reduced >= C::from(0), "potentials stay feasible");
@@ -184,8 +184,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let (start, end) = (self.rows_of.start(node), self.rows_of.start(node + 1));
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
-                let (row, price) = (self.rows_of.items()[at as usize], self.prices_of_members[at as usize]);
-                let edge = Edge { place: at - start, to: self.first_row + row, by: Way::Arc(price) };
+                let (row, cost) = (self.rows_of.items()[at as usize], self.costs_of_members[at as usize]);
+                let edge = Edge { place: at - start, to: self.first_row + row, kind: EdgeKind::Arc(cost) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -196,7 +196,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let raisable = network.raisable.row(node - self.first_block);
             for (&to, place) in raisable.iter().skip(from as usize).zip(from..) {
                 if self.raised[to as usize] {
-                    let edge = Edge { place, to, by: Way::Right };
+                    let edge = Edge { place, to, kind: EdgeKind::Hub };
                     if visit(&edge) {
                         return Some(edge);
                     }
@@ -206,9 +206,9 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         } else if node >= self.first_row {
             let row = node - self.first_row;
             let start = self.rows.start(row);
-            let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
-            for ((&to, &price), place) in of_row.skip(from as usize).zip(from..) {
-                let edge = Edge { place, to, by: Way::Arc(price) };
+            let of_row = self.rows.row(row).iter().zip(&self.costs[start as usize..]);
+            for ((&to, &cost), place) in of_row.skip(from as usize).zip(from..) {
+                let edge = Edge { place, to, kind: EdgeKind::Arc(cost) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -220,7 +220,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = here.start.saturating_add(from.saturating_sub(places));
             while let Some(at) = self.open.next(next, here.end) {
                 let (to, arc) = detours.ends[at as usize];
-                let edge = Edge { place: places + at - here.start, to, by: Way::Detour(arc) };
+                let edge = Edge { place: places + at - here.start, to, kind: EdgeKind::Detour(arc) };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -231,7 +231,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if node < self.members && from <= places && !self.raised[node as usize] {
             let hub = network.hub_of[node as usize];
             if hub != NONE {
-                let edge = Edge { place: places, to: hub, by: Way::Right };
+                let edge = Edge { place: places, to: hub, kind: EdgeKind::Hub };
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -241,46 +241,46 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     }
 
     /// Calls `visit` with the edges into `node` that can carry a unit: with the node at the other end.
-    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, Way)) {
+    fn each_edge_into(&self, node: u32, mut visit: impl FnMut(u32, EdgeKind)) {
         let network = self.network;
         if node < self.members {
-            let prices = &self.prices_of_members[self.rows_of.start(node) as usize..];
-            for (&row, &price) in self.rows_of.row(node).iter().zip(prices) {
-                visit(self.first_row + row, Way::Arc(price));
+            let costs = &self.costs_of_members[self.rows_of.start(node) as usize..];
+            for (&row, &cost) in self.rows_of.row(node).iter().zip(costs) {
+                visit(self.first_row + row, EdgeKind::Arc(cost));
             }
             let hub = network.hub_of[node as usize];
             if self.raised[node as usize] && hub != NONE {
-                visit(hub, Way::Right);
+                visit(hub, EdgeKind::Hub);
             }
         } else if node >= self.first_block {
             let raisable = network.raisable.row(node - self.first_block).iter().copied();
             let raised = |member: &u32| self.raised[*member as usize];
-            raisable.filter(|member| !raised(member)).for_each(|member| visit(member, Way::Right));
+            raisable.filter(|member| !raised(member)).for_each(|member| visit(member, EdgeKind::Hub));
             return;
         } else if node >= self.first_row {
             let row = node - self.first_row;
             let start = self.rows.start(row);
-            let of_row = self.rows.row(row).iter().zip(&self.prices[start as usize..]);
-            for (&member, &price) in of_row.filter(|(_, price)| price.carries()) {
-                visit(member, Way::Arc(price));
+            let of_row = self.rows.row(row).iter().zip(&self.costs[start as usize..]);
+            for (&member, &cost) in of_row.filter(|(_, cost)| cost.carries()) {
+                visit(member, EdgeKind::Arc(cost));
             }
         }
         if RACKS && let Some(detours) = &network.detours {
             let places = detours.places(node);
             for &(other, arc) in &detours.ends[places.start as usize..places.end as usize] {
-                if other > node || self.over_detours[arc as usize - self.prices.len()] > 0 {
-                    visit(other, Way::Detour(arc));
+                if other > node || self.over_detours[arc as usize - self.costs.len()] > 0 {
+                    visit(other, EdgeKind::Detour(arc));
                 }
             }
         }
     }
 
     /// The number of the arc or of the detour; [`NONE`] for the edge between a member and the hub of its block.
-    fn arc(&self, node: u32, to: u32, by: Way) -> u32 {
-        match by {
-            Way::Arc(_) => place(self.rows, node.max(to) - self.first_row, node.min(to)),
-            Way::Detour(arc) => arc,
-            Way::Right => NONE,
+    fn arc(&self, node: u32, to: u32, kind: EdgeKind) -> u32 {
+        match kind {
+            EdgeKind::Arc(_) => place(self.rows, node.max(to) - self.first_row, node.min(to)),
+            EdgeKind::Detour(arc) => arc,
+            EdgeKind::Hub => NONE,
         }
     }
 
@@ -288,8 +288,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         if arc == NONE {
             return 1;
         }
-        if arc as usize >= self.prices.len() {
-            let carried = self.over_detours[arc as usize - self.prices.len()];
+        if arc as usize >= self.costs.len() {
+            let carried = self.over_detours[arc as usize - self.costs.len()];
             return if node > to { i64::MAX } else { i64::from(carried) };
         }
         let known = self.network.arc(arc) as usize;
@@ -314,8 +314,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
         let change = |taken: u32| if node > to { taken + amount as u32 } else { taken - amount as u32 };
         let lower = node.min(to);
-        if arc as usize >= self.prices.len() {
-            let taken = &mut self.over_detours[arc as usize - self.prices.len()];
+        if arc as usize >= self.costs.len() {
+            let taken = &mut self.over_detours[arc as usize - self.costs.len()];
             *taken = change(*taken);
             if let Some(detours) = &self.network.detours {
                 self.open.put(detours.place(lower, arc), *taken > 0);
@@ -325,12 +325,12 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         let known = self.network.arc(arc) as usize;
         let taken = change(self.taken[known]);
         self.taken[known] = taken;
-        let price = &mut self.prices[arc as usize];
-        let changed = Price::new(taken, self.held[known], self.proposed[known], price.is_far());
-        if *price != changed {
-            *price = changed;
+        let cost = &mut self.costs[arc as usize];
+        let changed = ArcCost::new(taken, self.held[known], self.proposed[known], cost.is_far());
+        if *cost != changed {
+            *cost = changed;
             let at = place(self.rows_of, lower, node.max(to) - self.first_row);
-            self.prices_of_members[at as usize] = changed;
+            self.costs_of_members[at as usize] = changed;
             self.carrying.put(at, changed.carries());
         }
     }
@@ -371,17 +371,17 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let node = level[at];
             let mut steps = 1;
             if AGAINST {
-                self.each_edge_into(node, |from, by| {
+                self.each_edge_into(node, |from, kind| {
                     steps += 1;
                     if !search.half::<true>().is_settled(from) {
-                        search.enter::<true>(self.reduced(from, node, by), from);
+                        search.enter::<true>(self.reduced(from, node, kind), from);
                     }
                 });
             } else {
                 self.find_edge(node, 0, |edge| {
                     steps += 1;
                     if !search.half::<false>().is_settled(edge.to) {
-                        search.enter::<false>(self.reduced(node, edge.to, edge.by), edge.to);
+                        search.enter::<false>(self.reduced(node, edge.to, edge.kind), edge.to);
                     }
                     false
                 });
@@ -404,7 +404,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             if node >= self.first_row && node < self.first_block {
                 let row = node - self.first_row;
                 read ^= self.rows.row(row).first().copied().unwrap_or(0);
-                first |= self.prices.get(self.rows.start(row) as usize).is_some_and(|price| price.carries());
+                first |= self.costs.get(self.rows.start(row) as usize).is_some_and(|cost| cost.carries());
             }
             if let Some(detours) = &self.network.detours {
                 read ^= detours.ends.get(detours.places(node).start as usize).map_or(0, |&(to, _)| to);
@@ -450,12 +450,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             } else {
                 self.find_edge(node, search.next(node), |edge| {
                     steps += 1;
-                    search.may_lead_on(edge.to, before + 1, edges) && self.reduced(node, edge.to, edge.by) == C::from(0)
+                    search.may_lead_on(edge.to, before + 1, edges)
+                        && self.reduced(node, edge.to, edge.kind) == C::from(0)
                 })
             };
             budget.spend(steps)?;
-            if let Some(Edge { place, to, by }) = onward {
-                let arc = self.arc(node, to, by);
+            if let Some(Edge { place, to, kind }) = onward {
+                let arc = self.arc(node, to, kind);
                 search.set_next(node, place);
                 search.path.push(PathEdge { node, place, to, arc });
                 node = to;

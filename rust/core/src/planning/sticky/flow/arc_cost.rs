@@ -11,14 +11,14 @@ use super::cost::Cost;
 ///
 /// Of a partition, one bit says that it moves, and one that it is beyond the proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Price(u8);
+pub(super) struct ArcCost(u8);
 
 const BEYOND: u8 = 1;
 const MOVES: u8 = 2;
 const FAR: u8 = 4;
 
-impl Price {
-    /// The price of an arc with a flow of `taken`. `far` is whether a partition costs a rack miss.
+impl ArcCost {
+    /// The costs on an arc with a flow of `taken`. `far` is whether a partition costs a rack miss.
     #[inline]
     pub(super) fn new(taken: u32, held: u32, proposed: u32, far: bool) -> Self {
         let of_unit = |unit: u32| (u8::from(unit > proposed) * BEYOND) | (u8::from(unit > held) * MOVES);
@@ -47,10 +47,10 @@ impl Price {
     }
 }
 
-/// The cost of each kind of partition.
-pub(super) struct PriceList<C>([C; 8]);
+/// The cost of a partition, by its bits and that of the rack.
+pub(super) struct CostTable<C>([C; 8]);
 
-impl<C: Cost> PriceList<C> {
+impl<C: Cost> CostTable<C> {
     /// `rack` is the cost of a partition on another rack and `moved` that of one that moves; the distance costs 1.
     pub(super) fn new(rack: C, moved: C) -> Self {
         let none = C::from(0);
@@ -63,14 +63,14 @@ impl<C: Cost> PriceList<C> {
 
     /// The cost of one partition more on the arc.
     #[inline]
-    pub(super) fn next(&self, price: Price) -> C {
-        self.0[usize::from(price.next())]
+    pub(super) fn next(&self, cost: ArcCost) -> C {
+        self.0[usize::from(cost.next())]
     }
 
     /// The cost of the last partition on the arc, which has a positive flow.
     #[inline]
-    pub(super) fn last(&self, price: Price) -> C {
-        self.0[usize::from(price.last())]
+    pub(super) fn last(&self, cost: ArcCost) -> C {
+        self.0[usize::from(cost.last())]
     }
 }
 
@@ -81,16 +81,16 @@ mod tests {
     #[test]
     fn a_partition_costs_its_move_its_rack_and_its_distance() {
         let (rack, moved) = (100, 10);
-        let prices = PriceList::<i64>::new(rack, moved);
-        let cost = |unit: u32, held: u32, proposed: u32, far: bool| {
+        let costs = CostTable::<i64>::new(rack, moved);
+        let wanted = |unit: u32, held: u32, proposed: u32, far: bool| {
             i64::from(far) * rack + i64::from(unit > held) * moved + if unit > proposed { 1 } else { -1 }
         };
         for (taken, held, proposed) in (0..27).map(|at| (at / 9, at / 3 % 3, at % 3)) {
             for far in [false, true] {
-                let price = Price::new(taken, held, proposed, far);
-                assert_eq!((price.carries(), price.is_far()), (taken > 0, far));
-                assert_eq!(prices.next(price), cost(taken + 1, held, proposed, far));
-                assert_eq!(prices.last(price), cost(taken, held, proposed, far));
+                let cost = ArcCost::new(taken, held, proposed, far);
+                assert_eq!((cost.carries(), cost.is_far()), (taken > 0, far));
+                assert_eq!(costs.next(cost), wanted(taken + 1, held, proposed, far));
+                assert_eq!(costs.last(cost), wanted(taken, held, proposed, far));
             }
         }
     }
