@@ -43,6 +43,10 @@ GROUPS = {
         "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,subscription=5,width=5000,racks=30,replicas=4,claims=5,"
         "owners=71,lags=3,seed=8"
     ),
+    "lag of the group, owners kept, skew of 2: 1,705 members on all but some of 544 topics": (
+        "strategy=17,topics=544,partitions=3108,sizes=2,members=4366,subscription=1,width=19,racks=17,replicas=2,claims=6,owners=1,"
+        "lags=1,seed=979928"
+    ),
     "round robin: 52 members on all but some of 933 topics, 28 racks": (
         "strategy=13,topics=933,partitions=1262,sizes=0,members=52,subscription=1,width=23,racks=28,replicas=3,claims=5,owners=47,"
         "lags=2,seed=4737"

@@ -7,10 +7,11 @@ use std::collections::binary_heap::PeekMut;
 use super::Totals;
 use crate::planning::budget::{Budget, Spent};
 
-/// The steps of an update of one heap entry.
-const HEAP_STEPS: u64 = 8;
+/// The steps of an update of one heap entry. In a group with hundreds of lines of 1,700 members each, most entries miss the
+/// processor's cache: with half of these steps, and half of those of a scan, the leader took 3.7 s.
+const HEAP_STEPS: u64 = 16;
 /// How many members a linear scan passes in the time of a step.
-const SCANNED_PER_STEP: usize = 8;
+const SCANNED_PER_STEP: usize = 4;
 /// How many members a linear scan passes in the time of an update of one heap entry.
 const SCANNED_PER_ENTRY: usize = 64;
 /// How many members are compared for each partition once the budget is spent.
@@ -87,7 +88,8 @@ impl Line {
             let by_lag = max_skew.is_none() && lag > 0;
             return Ok(if by_lag { lightest(all, totals) } else { fewest(all, totals) });
         };
-        let ceiling = totals.count[fewest(all.clone(), totals) as usize].saturating_add(skew);
+        let least = all.clone().map(|member| totals.count[member as usize]).min().expect("a line has members");
+        let ceiling = least.saturating_add(skew);
         Ok(lightest(all.filter(|&member| totals.count[member as usize] < ceiling), totals))
     }
 
