@@ -173,6 +173,39 @@ fn claims_that_nobody_can_have_are_left_out() {
 }
 
 #[test]
+fn only_claims_of_subscribed_topics_count() {
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let counts = NAMES.map(|name| (name, 1));
+    // All orders of up to three claims.
+    let mut orders: Vec<Vec<usize>> = vec![vec![]];
+    for at in 0.. {
+        let Some(order) = orders.get(at).cloned() else { break };
+        let longer = (0..NAMES.len()).filter(|topic| order.len() < 3 && !order.contains(topic));
+        orders.extend(longer.map(|topic| [order.as_slice(), &[topic]].concat()));
+    }
+    assert_eq!(orders.len(), 1 + 5 + 20 + 60);
+    for subscribed in 0u32..1 << NAMES.len() {
+        let reads = |topic: &usize| subscribed >> topic & 1 == 1;
+        let names: Vec<&str> = (0..NAMES.len()).filter(reads).map(|topic| NAMES[topic]).collect();
+        for order in &orders {
+            // `encode_sticky` would sort the claims.
+            let mut user_data = (order.len() as i32).to_be_bytes().to_vec();
+            for &topic in order {
+                string(&mut user_data, NAMES[topic]);
+                user_data.extend([1i32, 0].map(i32::to_be_bytes).concat());
+            }
+            user_data.extend(1i32.to_be_bytes());
+            let metadata = SubscriptionFields { topics: &names, user_data: Some(&user_data), ..Default::default() };
+            let metadata = metadata.encode().unwrap();
+            let performed = perform_assignment(&[member("m", &metadata)], topics(&counts), STICKY, None).unwrap();
+            let owned = (0..NAMES.len()).filter(|&topic| performed.outcome.ownership.owner[topic] != NONE);
+            let wanted = (0..NAMES.len()).filter(|topic| reads(topic) && order.contains(topic));
+            assert_eq!(owned.collect::<Vec<_>>(), wanted.collect::<Vec<_>>(), "{names:?}, claims {order:?}");
+        }
+    }
+}
+
+#[test]
 fn a_bad_member_costs_itself_only() {
     let good = sticky(&["t"], &[("t", &[0, 1])], Some(2));
     let bad_user_data =
