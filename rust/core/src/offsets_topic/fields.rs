@@ -17,8 +17,12 @@ impl<'a> Fields<'a> {
 
     #[inline]
     pub(super) fn string(&mut self, what: &'static str) -> Result<Utf8<'a>, ReadError> {
-        let flexible = self.flexible;
-        self.reader.required(what, |reader| reader.utf8(flexible, what))
+        // Most strings are those of keys and old commits, none of which is compact.
+        if self.flexible {
+            self.reader.required(what, |reader| reader.utf8(true, what))
+        } else {
+            self.reader.string(what)
+        }
     }
 
     pub(super) fn nullable_string(&mut self, what: &'static str) -> Result<Option<Utf8<'a>>, ReadError> {
@@ -44,6 +48,7 @@ impl<'a> Fields<'a> {
 
 /// Reads the tagged fields at the end of a flexible structure. Returns the content of the field `tag`, if present; of
 /// duplicates, the last one.
+#[inline]
 pub(super) fn tagged<'a, T>(
     reader: &mut Reader<'a>,
     tag: u32,

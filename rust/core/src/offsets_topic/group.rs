@@ -8,7 +8,7 @@ use crate::protocol::reader::{ReadError, Reader};
 pub(super) const NEWEST: i16 = 4;
 
 /// The state of a classic group in one generation. The coordinator writes it when it handles the leader's SyncGroup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMetadata<'a> {
     /// `consumer` for consumers; Connect and others use the group protocol too.
     pub protocol_type: Utf8<'a>,
@@ -20,8 +20,8 @@ pub struct GroupMetadata<'a> {
     pub leader: Option<Utf8<'a>>,
     /// The time of the group's last change of state, in milliseconds since 1970 (since version 2); -1 if absent.
     pub state_timestamp: i64,
-    /// The members.
-    pub members: GroupMembers<'a>,
+    /// The members, in the record's order.
+    pub members: Vec<GroupMetadataMember<'a>>,
 }
 
 impl<'a> GroupMetadata<'a> {
@@ -33,54 +33,18 @@ impl<'a> GroupMetadata<'a> {
             protocol: fields.nullable_string("protocol")?,
             leader: fields.nullable_string("leader")?,
             state_timestamp: if version >= 2 { fields.reader.i64("current_state_timestamp")? } else { -1 },
-            members: GroupMembers::read(fields, version)?,
+            members: Self::read_members(fields, version)?,
         })
     }
-}
 
-/// The members of a classic group: checked as a whole, then read one by one without a copy.
-#[derive(Debug, Clone, Copy)]
-pub struct GroupMembers<'a> {
-    fields: Fields<'a>,
-    version: i16,
-    count: usize,
-}
-
-impl PartialEq for GroupMembers<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for GroupMembers<'_> {}
-
-impl<'a> GroupMembers<'a> {
-    fn read(mut fields: Fields<'a>, version: i16) -> Result<Self, ReadError> {
+    fn read_members(mut fields: Fields<'a>, version: i16) -> Result<Vec<GroupMetadataMember<'a>>, ReadError> {
         // The shortest member in the compact form: three empty strings, a timeout and two empty byte fields.
         let count = fields.count(9, "members")?;
-        let members = Self { fields, version, count };
+        let mut members = Vec::with_capacity(count);
         for _ in 0..count {
-            GroupMetadataMember::read(&mut fields, version)?;
+            members.push(GroupMetadataMember::read(&mut fields, version)?);
         }
         Ok(members)
-    }
-
-    /// The number of members.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether the group is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The members, in the record's order.
-    pub fn iter(&self) -> impl Iterator<Item = GroupMetadataMember<'a>> + use<'a> {
-        let (mut fields, version) = (self.fields, self.version);
-        (0..self.count).map_while(move |_| GroupMetadataMember::read(&mut fields, version).ok())
     }
 }
 

@@ -5,7 +5,7 @@
 //! value  INT16 version   fields of the kind and the version     (a null value deletes the subject of the key)
 //! ```
 //!
-//! Nothing is copied: the decoded values borrow from the record's bytes. The layouts are Kafka's `coordinator-key` and
+//! No byte is copied: the decoded values borrow from the record's bytes. The layouts are Kafka's `coordinator-key` and
 //! `coordinator-value` schemas.
 
 mod fields;
@@ -24,7 +24,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use group::{GroupMembers, GroupMetadata, GroupMetadataMember};
+pub use group::{GroupMetadata, GroupMetadataMember};
 pub use key::Key;
 pub use member::{
     ClassicProtocols, ConsumerGroupMember, CurrentAssignment, PartitionNumbers, TopicIdPartitions,
@@ -41,7 +41,7 @@ pub use topic_id::{parse_topic_id, topic_id_characters, topic_id_text};
 use crate::protocol::reader::{ReadError, Reader};
 
 /// The value of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// The value is null: the subject of the key was deleted.
     Tombstone,

@@ -195,7 +195,7 @@ fn readable_commit(record: Record<'_>, written: i64) -> Option<Commit<'_>> {
 }
 
 fn of_group<'a>(group: Utf8<'a>, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {
-    let GroupMetadata { protocol_type, generation, protocol, members, .. } = *metadata;
+    let GroupMetadata { protocol_type, generation, protocol, ref members, .. } = *metadata;
     let key = Key::Group { group };
     // The coordinator writes a record for a new group before the first member has sent the protocol type.
     let is_new = protocol_type.is_empty() && members.is_empty();
@@ -214,7 +214,7 @@ fn of_group<'a>(group: Utf8<'a>, metadata: &GroupMetadata<'a>, mut visit: impl F
     if members.is_empty() {
         return visit(event(None));
     }
-    for member in members.iter() {
+    for member in members {
         let id = member.member_id;
         let mut found = MemberRecord {
             id,
@@ -230,7 +230,7 @@ fn of_group<'a>(group: Utf8<'a>, metadata: &GroupMetadata<'a>, mut visit: impl F
         faults.into_iter().for_each(&mut visit);
         // The assignment is empty if the leader's SyncGroup did not contain the member.
         if !member.assignment.is_empty() {
-            of_assignment(group, generation, &member, &mut left, &mut visit);
+            of_assignment(group, generation, member, &mut left, &mut visit);
         }
     }
 }

@@ -227,6 +227,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// STRING.
+    #[inline]
+    pub fn string(&mut self, what: &'static str) -> Result<Utf8<'a>, ReadError> {
+        let at = self.at;
+        Utf8::new(self.string_bytes(what)?).ok_or(ReadError { what, at, problem: Problem::Utf8 })
+    }
+
     /// The bytes of a NULLABLE_STRING; any negative length is null.
     #[inline]
     pub fn nullable_string_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
@@ -341,6 +348,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the tagged fields at the end of a flexible structure (KIP-482). Calls `visit` with the number and content
     /// of each.
+    #[inline]
     pub fn tagged_fields(
         &mut self,
         what: &'static str,

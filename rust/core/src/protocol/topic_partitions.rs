@@ -50,6 +50,12 @@ impl<'a> Numbers<'a> {
     pub fn iter(&self) -> NumbersIter<'a> {
         self.into_iter()
     }
+
+    /// Appends the numbers in the order of the bytes. Faster than `out.extend(numbers)`, which checks the vector's capacity for each.
+    #[inline]
+    pub fn append_to(self, out: &mut Vec<i32>) {
+        out.extend(self.items.iter().map(|item| i32::from_be_bytes(*item)));
+    }
 }
 
 /// The numbers in the order of the bytes.

@@ -52,6 +52,8 @@ pub(super) struct Texts {
     bytes: Vec<u8>,
     offsets: OffsetBufferBuilder<i32>,
     valid: NullBufferBuilder,
+    /// The number of nulls at the end, which the fields above do not have yet: many columns have nothing but nulls.
+    nulls: usize,
 }
 
 impl Default for Texts {
@@ -63,11 +65,14 @@ impl Default for Texts {
 impl Texts {
     pub(super) fn with_capacity(rows: usize) -> Self {
         let bytes = Vec::with_capacity(rows * NAME_BYTES);
-        Self { bytes, offsets: OffsetBufferBuilder::new(rows), valid: NullBufferBuilder::new(rows) }
+        Self { bytes, offsets: OffsetBufferBuilder::new(rows), valid: NullBufferBuilder::new(rows), nulls: 0 }
     }
 
     #[inline]
     pub(super) fn push<'t>(&mut self, text: impl Into<Utf8<'t>>) {
+        if self.nulls > 0 {
+            self.append_nulls();
+        }
         let text = text.into();
         self.bytes.extend_from_slice(text.bytes());
         self.offsets.push_length(text.len());
@@ -76,8 +81,13 @@ impl Texts {
 
     #[inline]
     pub(super) fn push_null(&mut self) {
-        self.offsets.push_length(0);
-        self.valid.append_null();
+        self.nulls += 1;
+    }
+
+    #[cold]
+    fn append_nulls(&mut self) {
+        (0..self.nulls).for_each(|_| self.offsets.push_length(0));
+        self.valid.append_n_nulls(std::mem::take(&mut self.nulls));
     }
 
     #[inline]
@@ -100,10 +110,11 @@ impl Texts {
 
 impl Column for Texts {
     fn len(&self) -> usize {
-        self.valid.len()
+        self.valid.len() + self.nulls
     }
 
-    fn finish(self) -> ArrayRef {
+    fn finish(mut self) -> ArrayRef {
+        self.append_nulls();
         // This panics for no content: only UTF-8 is pushed, and batches end long before 2 GiB of texts.
         Arc::new(StringArray::new(self.offsets.finish(), self.bytes.into(), self.valid.build()))
     }
@@ -152,12 +163,7 @@ impl Lists<Vec<i32>> {
 
     #[inline]
     pub(super) fn push_numbers(&mut self, numbers: Numbers<'_>) {
-        self.push(|items| {
-            // Resize first: otherwise the loop would check for each number whether the vector must grow.
-            let start = items.len();
-            items.resize(start + numbers.len(), 0);
-            items[start..].iter_mut().zip(numbers).for_each(|(item, number)| *item = number);
-        });
+        self.push(|items| numbers.append_to(items));
     }
 }
 
