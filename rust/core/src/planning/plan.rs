@@ -142,7 +142,8 @@ impl Outcome {
 
     /// The partitions that the target gives to a member and that another member still holds.
     pub fn withheld(&self) -> impl Iterator<Item = u32> {
-        let owners = self.plan.owner.iter().zip(&self.target().owner);
+        let target: &[u32] = self.withholding.as_ref().map_or(&[], |target| &target.owner);
+        let owners = self.plan.owner.iter().zip(target);
         (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
     }
 

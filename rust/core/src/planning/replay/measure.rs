@@ -58,9 +58,8 @@ pub(super) struct Moves {
 
 /// Measures a plan, except for its weighted loads. `subscribed` is by topic: whether it has subscribers; `counts` has the number
 /// of partitions of each member. O(partitions + members log members).
-pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, counts: &[u32], moves: &Moves) -> Figures {
-    let mut ascending = counts.to_vec();
-    ascending.sort_unstable();
+pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, mut counts: Vec<u32>, moves: &Moves) -> Figures {
+    counts.sort_unstable();
     // Without known lags every sum is 0.
     let lags = if group.topics().lags().is_empty() { Vec::new() } else { lag_by_member(group, plan) };
     let max_lag = lags.iter().copied().max().unwrap_or(0);
@@ -70,9 +69,9 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, counts: &
         members: group.members() as u32,
         partitions: wanted.clone().map(|topic| group.topics().count(topic)).sum(),
         assigned: counts.iter().sum(),
-        min_count: ascending.first().copied().unwrap_or(0),
-        max_count: ascending.last().copied().unwrap_or(0),
-        balance_score: score::of_sorted(ascending.iter().copied().map(u64::from)),
+        min_count: counts.first().copied().unwrap_or(0),
+        max_count: counts.last().copied().unwrap_or(0),
+        balance_score: score::of_sorted(counts.iter().copied().map(u64::from)),
         moved: moves.moved,
         moved_needed: moves.moved_needed,
         max_lag,

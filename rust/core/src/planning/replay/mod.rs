@@ -381,8 +381,8 @@ impl Track {
             }
         };
         self.advance(rounds, &mut error);
-        let counts = plan.loads(group.members());
-        let (moved, changes) = self.owners.take(moment, &plan, &counts);
+        let (moved, changes) = self.owners.take(moment, &plan);
+        let counts = self.owners.counts(moment).collect();
         let ownerless_ms = match self.source {
             PlanSource::Strategy(index) => {
                 Some(state.intervals.ownerless(handover(state.strategies[index]), &changes).round() as u64)
@@ -390,7 +390,7 @@ impl Track {
             PlanSource::Observed => None,
         };
         let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
-        let figures = measure::figures(group, &moment.subscribed, &plan, &counts, &moves);
+        let figures = measure::figures(group, &moment.subscribed, &plan, counts, &moves);
         let figures = Figures { loads, ..figures };
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }

@@ -6,14 +6,16 @@ use crate::planning::ownerless::Changes;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
-/// By flat partition, the identity of its owner; [`NONE`] without an owner.
 pub(super) struct Owners {
+    /// By flat partition, the identity of its owner; [`NONE`] without an owner.
     owner: Vec<u32>,
+    /// By identity, the number of its partitions. It may end before an identity without partitions.
+    counts: Vec<u32>,
 }
 
 impl Owners {
     pub(super) fn new(partitions: usize) -> Self {
-        Self { owner: vec![NONE; partitions] }
+        Self { owner: vec![NONE; partitions], counts: Vec::new() }
     }
 
     /// Changes the partition counts of the same topics.
@@ -25,13 +27,23 @@ impl Owners {
             owner[new.start as usize..][..common].copy_from_slice(&self.owner[old.start as usize..][..common]);
         }
         self.owner = owner;
+        self.counts.fill(0);
+        for &identity in self.owner.iter().filter(|identity| **identity != NONE) {
+            self.counts[identity as usize] += 1;
+        }
+    }
+
+    /// The number of partitions of each present member.
+    pub(super) fn counts<'a>(&'a self, moment: &'a Moment) -> impl Iterator<Item = u32> + 'a {
+        let count = |&identity: &u32| self.counts.get(identity as usize).copied().unwrap_or(0);
+        moment.identities.iter().map(count)
     }
 
     /// The ownership that the present members' claims would make: each claims exactly the partitions that it was given. With
     /// `held`, members also hold partitions of topics that they have left.
     pub(super) fn ownership(&self, moment: &Moment, held: bool) -> Ownership {
         let group = &moment.group;
-        let local = |&identity: &u32| if identity == NONE { NONE } else { moment.local[identity as usize] };
+        let local = |&identity: &u32| moment.local.get(identity as usize).copied().unwrap_or(NONE);
         let mut owner: Vec<u32> = self.owner.iter().map(local).collect();
         let held = if held { owner.clone() } else { Vec::new() };
         let one_subscription = group.subscriptions().len() == 1;
@@ -55,38 +67,46 @@ impl Owners {
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
     }
 
-    /// The members of the plan become the owners. `counts` has the number of partitions of each member. Returns [`Owners::moved`] of
-    /// the plan, and its changes, for members and partitions.
-    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan, counts: &[u32]) -> (u64, Changes) {
-        let stays = |member: u32| member != NONE && moment.stayed[member as usize];
+    /// The members of the plan become the owners. Returns [`Owners::moved`] of the plan, and its changes, for members and partitions.
+    pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) -> (u64, Changes) {
+        let stays = |member: u32| moment.stayed.get(member as usize) == Some(&true);
         let mut losing = vec![false; moment.identities.len()];
         let (mut moved, mut changes) = (0, Changes::default());
+        self.counts.resize(moment.local.len(), 0);
         // Most partitions keep their owner, so all count as kept first. A member that left and is back joins anew, although its
         // partitions do not move.
-        for (&stayed, &count) in moment.stayed.iter().zip(counts) {
+        for (&stayed, count) in moment.stayed.iter().zip(self.counts(moment)) {
             let kept = if stayed { &mut changes.held } else { &mut changes.taken_by_joining };
             *kept += u64::from(count);
         }
         for (slot, &after) in self.owner.iter_mut().zip(&plan.owner) {
             let identity = moment.identities.get(after as usize).copied().unwrap_or(NONE);
+            if *slot == identity {
+                continue;
+            }
             let before = std::mem::replace(slot, identity);
-            if before == identity {
-                continue;
+            let mut source = NONE;
+            if before != NONE {
+                moved += 1;
+                self.counts[before as usize] -= 1;
+                source = moment.local[before as usize];
             }
-            moved += u64::from(before != NONE);
-            if after == NONE {
-                continue;
+            if after != NONE {
+                self.counts[identity as usize] += 1;
             }
-            let kept = if stays(after) { &mut changes.held } else { &mut changes.taken_by_joining };
-            *kept -= 1;
-            let source = if before == NONE { NONE } else { moment.local[before as usize] };
             if stays(source) {
-                changes.held += 1;
-                changes.given_up += 1;
-                losing[source as usize] = true;
-            } else if stays(after) {
+                if after == NONE {
+                    changes.held -= 1;
+                } else {
+                    changes.given_up += 1;
+                    losing[source as usize] = true;
+                }
+                continue;
+            }
+            changes.taken_by_joining -= u64::from(source != NONE);
+            if stays(after) {
                 changes.taken += 1;
-            } else {
+            } else if after != NONE {
                 changes.taken_by_joining += 1;
             }
         }

@@ -18,13 +18,14 @@ pub(super) fn only_subscription(group: &Group) -> Option<u32> {
 /// Turns the previous owners into the plan of a group whose subscribers all have this subscription. O(partitions + members),
 /// plus, for each member that loses partitions, the number that it held.
 pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
-    let shares = Shares::new(group, subscription, plan);
+    let held = plan.loads(group.members());
     match group.subscriptions().row(subscription) {
         &[topic] => {
             let range = group.topics().range(topic);
-            shares.deal_one_topic(&mut plan.owner[range.start as usize..range.end as usize]);
+            let owners = &mut plan.owner[range.start as usize..range.end as usize];
+            Shares::new(group, subscription, held).deal_one_topic(owners);
         }
-        topics => shares.deal(group, topics, plan),
+        topics => Shares::new(group, subscription, held.clone()).deal(topics, &held, plan),
     }
 }
 
@@ -32,35 +33,38 @@ pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
 ///
 /// With `q, r = divmod(partitions, subscribers)`, a subscriber with at most `q` partitions keeps all of them. Of the members with more,
 /// the first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
-struct Shares {
-    /// The members with the subscription, ascending.
-    subscribers: Vec<u32>,
-    /// By member, the number of partitions that it has, and of those that it keeps.
-    held: Vec<u32>,
+struct Shares<'a> {
+    group: &'a Group,
+    /// The common subscription of the subscribers.
+    subscription: u32,
+    /// By member, the number of partitions that it keeps.
     keeps: Vec<u32>,
     q: u32,
     /// The number of members that get `q + 1` and keep fewer.
     spare: u32,
 }
 
-impl Shares {
-    fn new(group: &Group, subscription: u32, plan: &Plan) -> Self {
+impl<'a> Shares<'a> {
+    /// `held` has the number of partitions that each member has.
+    fn new(group: &'a Group, subscription: u32, held: Vec<u32>) -> Self {
         let topics = group.topics();
-        let mut subscribers: Vec<u32> = Vec::with_capacity(group.members());
-        subscribers
-            .extend((0..group.members() as u32).filter(|&m| group.subscription_of()[m as usize] == subscription));
         let all: u32 = group.subscriptions().row(subscription).iter().map(|&topic| topics.count(topic)).sum();
-        let q = all / subscribers.len() as u32;
-        let mut spare = all % subscribers.len() as u32;
-        let held = plan.loads(group.members());
-        let mut keeps = vec![0; group.members()];
-        for &member in &subscribers {
-            let held = held[member as usize];
-            let extra = u32::from(held > q && spare > 0);
-            spare -= extra;
-            keeps[member as usize] = held.min(q + extra);
+        let mut shares = Self { group, subscription, keeps: held, q: 0, spare: 0 };
+        let subscribers = shares.subscribers().count() as u32;
+        (shares.q, shares.spare) = (all / subscribers, all % subscribers);
+        for (keeps, &of) in shares.keeps.iter_mut().zip(group.subscription_of()) {
+            let extra = u32::from(of == subscription && *keeps > shares.q && shares.spare > 0);
+            shares.spare -= extra;
+            *keeps = if of == subscription { (*keeps).min(shares.q + extra) } else { 0 };
         }
-        Self { subscribers, held, keeps, q, spare }
+        shares
+    }
+
+    /// The members with the subscription, ascending.
+    fn subscribers(&self) -> impl Iterator<Item = u32> + Clone + use<'a> {
+        let subscription = self.subscription;
+        let of_members = (0u32..).zip(self.group.subscription_of());
+        of_members.filter(move |&(_, &of)| of == subscription).map(|(member, _)| member)
     }
 
     /// Deals the partitions of the only topic. O(partitions + members).
@@ -68,23 +72,27 @@ impl Shares {
     /// Members keep the first of their partitions. The others go, in ascending order, to the members below `q`, which get one each
     /// in every round, by ascending id; then the spare ones to the first members with `q`. A member that the topic would pass over
     /// in [`Shares::deal`] wants no more partitions here.
-    fn deal_one_topic(self, owners: &mut [u32]) {
-        let Self { subscribers, mut keeps, q, spare, .. } = self;
-        let kept: u32 = keeps.iter().sum();
+    fn deal_one_topic(mut self, owners: &mut [u32]) {
+        let kept: u32 = self.keeps.iter().sum();
         let mut getting = Vec::with_capacity(owners.len() - kept as usize);
-        let mut below = Vec::with_capacity(subscribers.len());
-        below.extend(subscribers.iter().copied().filter(|&m| keeps[m as usize] < q));
-        for round in 1.. {
-            if below.is_empty() {
-                break;
+        getting.extend(self.subscribers().filter(|&member| self.keeps[member as usize] < self.q));
+        // The members of the last round that want another one get one in the next.
+        let (mut start, mut round) = (0, 1);
+        while start < getting.len() {
+            let end = getting.len();
+            for place in start..end {
+                let member: u32 = getting[place];
+                if self.keeps[member as usize] + round < self.q {
+                    getting.push(member);
+                }
             }
-            getting.extend_from_slice(&below);
-            below.retain(|&member| keeps[member as usize] + round < q);
+            (start, round) = (end, round + 1);
         }
-        getting.extend(subscribers.iter().filter(|&&m| keeps[m as usize] <= q).take(spare as usize));
+        let at_q = self.subscribers().filter(|&member| self.keeps[member as usize] <= self.q);
+        getting.extend(at_q.take(self.spare as usize));
         let mut next = 0;
         for owner in owners {
-            match keeps.get_mut(*owner as usize) {
+            match self.keeps.get_mut(*owner as usize) {
                 Some(left) if *left > 0 => *left -= 1,
                 _ => {
                     *owner = getting[next];
@@ -95,13 +103,16 @@ impl Shares {
     }
 
     /// Deals the partitions of several topics, in a ring. If possible, no member gets more than its part of each topic.
-    fn deal(self, group: &Group, subscribed: &[u32], plan: &mut Plan) {
-        let Self { subscribers, held, keeps, q, .. } = self;
+    /// `held` has the number of partitions that each member has.
+    fn deal(self, subscribed: &[u32], held: &[u32], plan: &mut Plan) {
+        let Self { group, ref keeps, q, .. } = self;
         let topics = group.topics();
-        release(group, plan, &held, &keeps);
-        let below = subscribers.iter().copied().filter(|&m| keeps[m as usize] < q);
+        release(group, plan, held, keeps);
+        let subscribers = self.subscribers();
+        let count = subscribers.clone().count() as u32;
+        let below = subscribers.clone().filter(|&m| keeps[m as usize] < q);
         let mut ring = Ring::new(below.map(|m| (m, q - keeps[m as usize])), group.members());
-        let at_q = subscribers.iter().copied().filter(|&m| keeps[m as usize] <= q);
+        let at_q = subscribers.clone().filter(|&m| keeps[m as usize] <= q);
         let mut extras: Option<Ring> = None;
         let mut of_topic = vec![0u32; group.members()];
         for &topic in subscribed {
@@ -110,7 +121,7 @@ impl Shares {
             if !owners.contains(&NONE) {
                 continue;
             }
-            let cap = (owners.len() as u32).div_ceil(subscribers.len() as u32);
+            let cap = (owners.len() as u32).div_ceil(count);
             for &owner in owners.iter().filter(|&&owner| owner != NONE) {
                 of_topic[owner as usize] += 1;
                 if of_topic[owner as usize] >= cap {
@@ -124,7 +135,7 @@ impl Shares {
                 let member = if ring.is_empty() {
                     let extras = extras.get_or_insert_with(|| {
                         let mut extras = Ring::new(at_q.clone().map(|m| (m, 1)), group.members());
-                        for &member in subscribers.iter().filter(|&&m| of_topic[m as usize] >= cap) {
+                        for member in subscribers.clone().filter(|&m| of_topic[m as usize] >= cap) {
                             extras.pass_over(member, topic);
                         }
                         extras
@@ -315,7 +326,8 @@ mod tests {
                 let before = Plan { owner };
                 let (mut one, mut several) = (before.clone(), before.clone());
                 assign(&group, subscription, &mut one);
-                Shares::new(&group, subscription, &before).deal(&group, &[0], &mut several);
+                let held = before.loads(group.members());
+                Shares::new(&group, subscription, held.clone()).deal(&[0], &held, &mut several);
                 prop_assert_eq!(one.owner, several.owner);
             }
         }
