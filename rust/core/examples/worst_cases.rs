@@ -3,8 +3,8 @@
 //!
 //! The search climbs hills: it changes one of the worst groups so far, and keeps the change if the new group costs more. Members
 //! can make a leader plan every such group with a record of a megabyte: the metadata have at most so many bytes, on topics of a
-//! cluster of 200,000 partitions. The search covers all strategies and options. The time is CPU time, so a busy machine disturbs
-//! little.
+//! cluster of 200,000 partitions. The search covers all strategies and options that a leader plans with in the core. The time is
+//! CPU time, so a busy machine disturbs little.
 
 mod process;
 
@@ -12,27 +12,31 @@ use std::fmt::{self, Display};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kafka_assignors_core::planning::budget::Limit;
-use kafka_assignors_core::planning::group::{Group, GroupBuilder, TopicSpec, Topics};
+use kafka_assignors_core::planning::budget::{Limit, Limited};
+use kafka_assignors_core::planning::group::{Csr, Group, GroupBuilder, NONE, TopicSpec, Topics};
 use kafka_assignors_core::planning::lag::{Keep, Options, Scope};
 use kafka_assignors_core::planning::leader::write_assignments;
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
-use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, settle};
-use kafka_assignors_core::verify::verify_outcome_from;
+use kafka_assignors_core::planning::plan::Outcome;
+use kafka_assignors_core::planning::restrictions::Restrictions;
+use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, plan_restricted, settle};
+use kafka_assignors_core::planning::weighted;
+use kafka_assignors_core::planning::weights::{Weighed, Weights};
+use kafka_assignors_core::verify::{PlanFault, verify_outcome_from, verify_restricted, verify_weighted};
 use process::cpu_nanoseconds;
 
 const MOST_BYTES: usize = 1_000_000;
 const MOST_PARTITIONS: u32 = 200_000;
 
-/// How many of the worst groups are changed further.
-const KEPT: usize = 12;
+/// How many of the worst groups of a family of strategies are changed further.
+const KEPT: usize = 4;
 
 /// A group by a few numbers.
 #[derive(Debug, Clone, PartialEq)]
 struct Shape([u32; FIELDS.len()]);
 
 /// The numbers of a shape: name, least and greatest value.
-const FIELDS: [(&str, u32, u32); 13] = [
+const FIELDS: [(&str, u32, u32); 14] = [
     ("strategy", 0, STRATEGIES - 1),
     ("topics", 1, 60_000),
     ("partitions", 1, 50_000),
@@ -49,9 +53,51 @@ const FIELDS: [(&str, u32, u32); 13] = [
     ("owners", 1, 100),
     ("lags", 0, 3),
     ("seed", 0, 1_000_000),
+    // All alike, one of three, each its own, few large. Of a restricted group: no limit, tight, random, none for most.
+    ("capacities", 0, 3),
 ];
 
-const STRATEGIES: u32 = 22;
+const STRATEGIES: u32 = 39;
+
+/// How the leader of a group plans.
+#[derive(Debug, Clone, Copy)]
+enum Planner {
+    Strategy(Strategy),
+    Weighted { tolerance: f64, cooperative: bool },
+    Restricted,
+}
+
+impl Planner {
+    /// The strategies that share most of their code.
+    fn family(self) -> u8 {
+        match self {
+            Self::Strategy(Strategy::Sticky(_) | Strategy::CooperativeSticky(_)) => 0,
+            Self::Strategy(Strategy::StreamJoin { .. }) => 1,
+            Self::Strategy(Strategy::Lag(_)) => 2,
+            Self::Strategy(_) => 3,
+            Self::Weighted { .. } => 4,
+            Self::Restricted => 5,
+        }
+    }
+
+    /// The strategy whose rules settle the claims.
+    fn settles(self) -> Strategy {
+        match self {
+            Self::Strategy(strategy) => strategy,
+            Self::Weighted { cooperative, .. } => Strategy::Custom { cooperative },
+            Self::Restricted => Strategy::Sticky(Objective::default()),
+        }
+    }
+}
+
+fn planner(number: u32) -> Planner {
+    match number {
+        33 => Planner::Strategy(Strategy::StreamJoin { cooperative: false }),
+        34..38 => Planner::Weighted { tolerance: [0.0, 0.05][number as usize % 2], cooperative: number >= 36 },
+        38 => Planner::Restricted,
+        _ => Planner::Strategy(strategy(number)),
+    }
+}
 
 fn strategy(number: u32) -> Strategy {
     let modes = [Mode::FairYetSticky, Mode::StickyYetFair, Mode::Fair];
@@ -67,7 +113,8 @@ fn strategy(number: u32) -> Strategy {
             let n = number - 15;
             let scope = if n.is_multiple_of(2) { Scope::Group } else { Scope::Topic };
             let max_skew = [None, Some(2), Some(0)][(n / 2 % 3) as usize];
-            let keep = if n < 4 { Keep::Owners { threshold: 0 } } else { Keep::None };
+            let keep =
+                [Keep::Owners { threshold: 0 }, Keep::None, Keep::Owners { threshold: 10_000 }][(n / 6) as usize];
             Strategy::Lag(Options { scope, max_skew, keep })
         }
     }
@@ -204,13 +251,15 @@ impl Shape {
             _ => 1 << random.u32(..40),
         };
         numbered.set_lags((0..partitions).map(|_| lag(random)).collect());
+        let planner = self.planner();
         let mut bytes = 0;
         let mut subscriptions: Vec<Vec<u32>> = Vec::new();
         for member in 0..self.get("members") {
             let mut subscription = self.subscription(member, topics, random);
             subscription.sort_unstable();
             subscription.dedup();
-            bytes += 30 + subscription.len() * (2 + digits);
+            let data = if matches!(planner, Planner::Weighted { .. }) { 10 } else { 0 };
+            bytes += 30 + data + subscription.len() * (2 + digits);
             if bytes > MOST_BYTES {
                 break;
             }
@@ -231,7 +280,7 @@ impl Shape {
                 }
                 last = topic;
                 joining.claim(partition);
-                if matches!(strategy(self.get("strategy")), Strategy::StreamJoin { .. }) {
+                if matches!(planner, Planner::Strategy(Strategy::StreamJoin { .. })) {
                     joining.numbers(std::iter::once(number as i32));
                 }
             }
@@ -270,34 +319,115 @@ impl Shape {
         claims
     }
 
+    fn planner(&self) -> Planner {
+        planner(self.get("strategy"))
+    }
+
+    /// The lags of the partitions as their weights, and the capacities.
+    fn weights(&self, group: &Group, tolerance: f64) -> Weights {
+        let random = &mut fastrand::Rng::with_seed(u64::from(self.get("seed")) + 1);
+        let weights: Vec<f64> = group.topics().lags().iter().map(|&lag| lag as f64).collect();
+        let capacity = |member: usize| match self.get("capacities") {
+            0 => 1.0,
+            1 => [1.0, 2.0, 4.0][random.usize(..3)],
+            2 => 1.0 + member as f64 / 100.0,
+            _ if random.u32(..20) == 0 => 1_000.0,
+            _ => 1.0,
+        };
+        let capacities: Vec<f64> = (0..group.members()).map(capacity).collect();
+        Weights::new(&weights, &capacities, tolerance).expect("weights within their bounds")
+    }
+
+    /// For each partition a set of members, which "lags" says how to draw, and the most partitions of each member.
+    fn restrictions(&self, group: &Group) -> Restrictions {
+        let random = &mut fastrand::Rng::with_seed(u64::from(self.get("seed")) + 1);
+        let (members, partitions) = (group.members() as u32, group.topics().partitions());
+        let mut sets = Csr::new();
+        match self.get("lags") {
+            // Each partition is for one member, or for some neighbours.
+            0 => (0..members).for_each(|member| sets.push_row(&[member])),
+            1 => (0..members).for_each(|member| sets.push_row(&(member..members.min(member + 10)).collect::<Vec<_>>())),
+            _ => {
+                for _ in 0..self.get("owners") {
+                    let share = random.u32(1..=members);
+                    sets.push_row(&(0..members).filter(|_| random.u32(..members) < share).collect::<Vec<_>>());
+                }
+            }
+        }
+        let set = |_| if random.u32(..10) == 0 { NONE } else { random.u32(..sets.len() as u32) };
+        let set_of = (0..partitions).map(set).collect();
+        let mean = (partitions as u32).div_ceil(members.max(1));
+        let most = |_| match self.get("capacities") {
+            1 => mean,
+            2 => random.u32(..=2 * mean),
+            _ if random.u32(..20) == 0 => u32::MAX,
+            _ => 0,
+        };
+        let capacity = if self.get("capacities") == 0 { Vec::new() } else { (0..members).map(most).collect() };
+        Restrictions { sets, set_of, capacity }
+    }
+
     fn measure(&self) -> Cost {
         let (group, bytes) = self.build();
-        let strategy = strategy(self.get("strategy"));
+        let planner = self.planner();
         let begun = Instant::now();
         let late = || begun.elapsed() > Duration::from_secs(60);
         let limit = Limit::default().interrupted_by(&late);
+        let weights = match planner {
+            Planner::Weighted { tolerance, .. } => Some(self.weights(&group, tolerance)),
+            Planner::Strategy(_) | Planner::Restricted => None,
+        };
+        let restrictions = matches!(planner, Planner::Restricted).then(|| self.restrictions(&group));
         let start = cpu_nanoseconds();
-        let outcome = plan(&group, strategy, settle(&group, strategy, None), &limit);
+        let ownership = settle(&group, planner.settles(), None);
+        let outcome = match (planner, weights, &restrictions) {
+            (Planner::Weighted { cooperative, .. }, Some(weights), _) => {
+                weighted::plan(&group, ownership, weights, cooperative, &limit)
+            }
+            (Planner::Restricted, _, Some(given)) => plan_restricted(&group, ownership, given.clone(), &limit),
+            (planner, ..) => plan(&group, planner.settles(), ownership, &limit),
+        };
         drop(write_assignments(&group, &outcome.plan, Some(2)).expect("short names"));
+        let left = outcome.unassigned(&group).count();
         let planned = cpu_nanoseconds();
-        let near = near_optimum(&group, strategy, &outcome, &limit);
-        let certificate = verify_outcome_from(&group, strategy.rules(), None, &outcome, &near, &limit);
+        let certificate = match (&outcome.weighed, &restrictions) {
+            (Some(weighed), _) => verify_weights(&group, planner, weighed, &outcome, &limit),
+            (None, Some(given)) => verify_restricted(&group, given, None, &outcome, &limit).map(|proof| proof.limited),
+            (None, None) => {
+                let near = near_optimum(&group, planner.settles(), &outcome, &limit);
+                verify_outcome_from(&group, planner.settles().rules(), None, &outcome, &near, &limit)
+                    .map(|proof| proof.limited)
+            }
+        };
         let verified = cpu_nanoseconds();
         let ended = match &certificate {
-            Ok(certificate) => certificate.limited.map_or_else(|| "whole".to_owned(), |limited| limited.to_string()),
+            Ok(limited) => limited.map_or_else(|| "whole".to_owned(), |limited| limited.to_string()),
             Err(fault) => format!("NOT VALID: {fault:?}"),
         };
         Cost {
             plan: (planned - start) as f64 / 1e9,
             verify: (verified - planned) as f64 / 1e9,
             summary: format!(
-                "{strategy:?}, {bytes} bytes, {} members, {} partitions, plan {}, verify {ended}",
+                "{planner:?}, {bytes} bytes, {} members, {} partitions, {left} of them left, plan {}, verify {ended}",
                 group.members(),
                 group.topics().partitions(),
                 outcome.limited.map_or_else(|| "whole".to_owned(), |limited| limited.to_string()),
             ),
         }
     }
+}
+
+/// The search for a bound that ended early.
+fn verify_weights(
+    group: &Group,
+    planner: Planner,
+    weighed: &Weighed,
+    outcome: &Outcome,
+    limit: &Limit<'_>,
+) -> Result<Option<Limited>, PlanFault> {
+    let cooperative = planner.settles().rules().cooperative();
+    let certificate = verify_weighted(group, weighed, cooperative, None, outcome, limit)?;
+    Ok(certificate.sticky.and_then(|sticky| sticky.limited))
 }
 
 struct Cost {
@@ -312,7 +442,7 @@ fn climb(verify: bool, seconds: u64, seed: u64) {
     let mut worst: Vec<(f64, Shape)> = Vec::new();
     let mut tried = 0u32;
     while begun.elapsed() < Duration::from_secs(seconds) {
-        let shape = if worst.len() < KEPT || random.u32(..8) == 0 {
+        let shape = if worst.len() < KEPT || random.u32(..4) == 0 {
             Shape::draw(random)
         } else {
             worst[random.usize(..worst.len())].1.changed(random)
@@ -326,19 +456,19 @@ fn climb(verify: bool, seconds: u64, seed: u64) {
         if worst.first().is_none_or(|(most, _)| value > *most) {
             println!("{tried}: plan {:.3} s, verify {:.3} s, {}\n    {shape}", cost.plan, cost.verify, cost.summary);
         }
-        // One strategy must not take all places.
-        let alike = worst.iter().filter(|(_, known)| known.get("strategy") == shape.get("strategy")).count();
         worst.push((value, shape.clone()));
         worst.sort_by(|a, b| b.0.total_cmp(&a.0));
-        if alike >= KEPT / 4 {
-            let last = worst.iter().rposition(|(_, known)| known.get("strategy") == shape.get("strategy"));
-            last.map(|at| worst.remove(at));
+        // A family of strategies that is faster than the others has its own places.
+        let family = shape.planner().family();
+        let last = worst.iter().rposition(|(_, known)| known.planner().family() == family);
+        let alike = worst.iter().filter(|(_, known)| known.planner().family() == family).count();
+        if let Some(last) = last.filter(|_| alike > KEPT) {
+            worst.remove(last);
         }
-        worst.truncate(KEPT);
     }
     println!("{tried} groups; the worst:");
     for (value, shape) in worst {
-        println!("{value:.3} s: {shape}");
+        println!("{value:.3} s: {shape}, {:?}", shape.planner());
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use hashbrown::HashMap;
+
 use crate::planning::budget::Limited;
-use crate::planning::group::{Group, NONE};
+use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::ownership::{CONTESTED, Ownership};
-use crate::planning::restrictions::{LeftOutReason, Restrictions};
+use crate::planning::restrictions::Restrictions;
 use crate::planning::weights::Weighed;
 
 /// The owner of each partition.
@@ -120,16 +122,63 @@ pub enum LeavesOut {
     Restricted(Box<Restrictions>),
 }
 
-impl LeavesOut {
-    /// Why a partition with subscribers is left out.
-    fn why(&self, group: &Group, partition: u32) -> UnassignedReason {
-        match self {
-            Self::Nothing | Self::Anything => UnassignedReason::NotPlanned,
-            Self::Restricted(restrictions) => match restrictions.why_left_out(group, partition) {
-                LeftOutReason::NotAllowed => UnassignedReason::NotAllowed,
-                LeftOutReason::Full => UnassignedReason::Full,
-            },
+/// Why a plan leaves out partitions that have subscribers.
+struct LeftOut<'a> {
+    group: &'a Group,
+    leaves_out: &'a LeavesOut,
+    /// Topic to the subscriptions that have it.
+    subscriptions: Csr,
+    /// Subscription to its members.
+    members: Csr,
+    /// By topic and set of the restrictions: a topic may have 200,000 partitions and 20,000 subscribers.
+    known: HashMap<(u32, u32), Option<UnassignedReason>>,
+}
+
+impl<'a> LeftOut<'a> {
+    fn new(group: &'a Group, leaves_out: &'a LeavesOut) -> Self {
+        let (subscriptions, members) = match leaves_out {
+            LeavesOut::Nothing => (Csr::new(), Csr::new()),
+            LeavesOut::Anything | LeavesOut::Restricted(_) => (
+                group.subscriptions().transpose(group.topics().len()),
+                Csr::group_by(group.subscription_of(), group.subscriptions().len()),
+            ),
+        };
+        Self { group, leaves_out, subscriptions, members, known: HashMap::new() }
+    }
+
+    /// `None` for a partition without subscribers, and where no partition with subscribers may be left out.
+    fn why(&mut self, topic: u32, partition: u32) -> Option<UnassignedReason> {
+        let set = match self.leaves_out {
+            LeavesOut::Nothing => return None,
+            LeavesOut::Anything => NONE,
+            LeavesOut::Restricted(restrictions) => restrictions.set(partition),
+        };
+        if let Some(&known) = self.known.get(&(topic, set)) {
+            return known;
         }
+        let reason = self.find(topic, set);
+        self.known.insert((topic, set), reason);
+        reason
+    }
+
+    /// The reason for a partition of the topic. O(the subscribers of the topic or the members of the set, whichever are fewer, times
+    /// a logarithm).
+    fn find(&self, topic: u32, set: u32) -> Option<UnassignedReason> {
+        let rows = || self.subscriptions.row(topic).iter().map(|&subscription| self.members.row(subscription));
+        let subscribers: usize = rows().map(<[u32]>::len).sum();
+        if subscribers == 0 {
+            return None;
+        }
+        let LeavesOut::Restricted(restrictions) = self.leaves_out else { return Some(UnassignedReason::NotPlanned) };
+        let some = set == NONE || {
+            let of_set = restrictions.sets.row(set);
+            if of_set.len() < subscribers {
+                of_set.iter().any(|&member| self.group.subscribes(member, topic))
+            } else {
+                rows().flatten().any(|member| of_set.binary_search(member).is_ok())
+            }
+        };
+        Some(if some { UnassignedReason::Full } else { UnassignedReason::NotAllowed })
     }
 }
 
@@ -148,25 +197,23 @@ impl Outcome {
     }
 
     /// The partitions without an owner now, ascending, each with the reason. `group` is the one that was planned.
-    /// O(partitions).
-    pub fn unassigned(&self, group: &Group) -> impl Iterator<Item = (u32, UnassignedReason)> {
+    /// O(partitions); where partitions with subscribers may be left out, also the entries of the distinct subscriptions. Under
+    /// restrictions, also O(the subscribers of a topic or the members of a set, whichever are fewer, times a logarithm) for each
+    /// pair of the two.
+    pub fn unassigned<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (u32, UnassignedReason)> + 'a {
         let (plan, target, ownership) = (&self.plan, self.target(), &self.ownership);
-        let may = self.leaves_out != LeavesOut::Nothing;
-        let mut subscribed = vec![false; if may { group.topics().len() } else { 0 }];
-        for &subscription in group.subscription_of().iter().filter(|_| may) {
-            group.subscriptions().row(subscription).iter().for_each(|&topic| subscribed[topic as usize] = true);
-        }
-        let left_out =
-            move |partition: u32| !subscribed.is_empty() && subscribed[group.topics().locate(partition).0 as usize];
+        let mut left_out = LeftOut::new(group, &self.leaves_out);
         let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
         open.map(move |partition| {
             let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
             let reason = match (target.owner[partition as usize], holder) {
-                (NONE, _) if left_out(partition) => self.leaves_out.why(group, partition),
-                (NONE, _) => self
-                    .join
-                    .as_ref()
-                    .map_or(UnassignedReason::NoSubscriber, |join| join.why_unassigned(group, partition)),
+                (NONE, _) => {
+                    let topic = group.topics().locate(partition).0;
+                    left_out.why(topic, partition).unwrap_or_else(|| match &self.join {
+                        Some(join) => join.why_unassigned(group, partition),
+                        None => UnassignedReason::NoSubscriber,
+                    })
+                }
                 (_, CONTESTED) => UnassignedReason::Contested,
                 (_, holder) => UnassignedReason::Withheld { holder },
             };

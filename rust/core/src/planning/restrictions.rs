@@ -1,6 +1,6 @@
 //! The members that may have each partition, and the most partitions of each member.
 
-use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::group::{Csr, NONE};
 
 /// The restrictions of a group, by its numbers of members and partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,15 +12,6 @@ pub struct Restrictions {
     pub set_of: Vec<u32>,
     /// By member, the most partitions that it may have; `u32::MAX` for any number. Empty where no member is limited.
     pub capacity: Vec<u32>,
-}
-
-/// Why a restricted plan leaves out a partition that has subscribers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOutReason {
-    /// No subscriber may have it.
-    NotAllowed,
-    /// All members that may have it have their most partitions already.
-    Full,
 }
 
 impl Default for Restrictions {
@@ -49,14 +40,13 @@ impl Restrictions {
         self.capacity.get(member as usize).copied().unwrap_or(u32::MAX)
     }
 
-    /// Why the partition, which has subscribers, is left out. O(members of its set).
-    #[must_use]
-    pub fn why_left_out(&self, group: &Group, partition: u32) -> LeftOutReason {
-        let (set, topic) = (self.set(partition), group.topics().locate(partition).0);
-        if set != NONE && !self.sets.row(set).iter().any(|&member| group.subscribes(member, topic)) {
-            LeftOutReason::NotAllowed
-        } else {
-            LeftOutReason::Full
-        }
+    /// Of these members, ascending, those that may have the partition. O(the shorter one of the list and the partition's set,
+    /// times the logarithm of the longer one).
+    pub(super) fn able<'a>(&'a self, subscribers: &'a [u32], partition: u32) -> impl Iterator<Item = u32> + 'a {
+        let set = self.set(partition);
+        let allowed = if set == NONE { subscribers } else { self.sets.row(set) };
+        let (short, long) =
+            if allowed.len() < subscribers.len() { (allowed, subscribers) } else { (subscribers, allowed) };
+        short.iter().copied().filter(move |member| set == NONE || long.binary_search(member).is_ok())
     }
 }

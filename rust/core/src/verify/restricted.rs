@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::scratch_plan::ScratchPlan;
 use super::{
     Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, kept_and_moved,
-    member_name, name, subscribed_topics,
+    member_name, name,
 };
 use crate::planning::budget::{Goal, Limit};
 use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
@@ -41,14 +41,16 @@ pub fn verify_restricted(
     claims::check(group, Rules::Partitions { objective, cooperative: false }, forming, ownership)?;
     check_plan(group, plan)?;
     check_restrictions(group, restrictions, plan)?;
-    check_reasons(group, restrictions, outcome)?;
+    let subscribers = subscribers(group);
+    check_reasons(group, restrictions, &subscribers, outcome)?;
 
     let (kept, moved) = kept_and_moved(&ownership.owner, &plan.owner);
     let barred = |&(partition, before): &(u32, &u32)| *before != NONE && !restrictions.allow(*before, partition);
     let forced = (0u32..).zip(&ownership.owner).filter(barred).count() as u64;
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
 
-    let Unrestricted { group, partition_of, owner, most, nobody } = Unrestricted::new(group, restrictions, ownership);
+    let Unrestricted { group, partition_of, owner, most, nobody } =
+        Unrestricted::new(group, alike(group, restrictions, &subscribers), restrictions, ownership);
     let spare = |member: u32| if member == NONE { nobody.unwrap_or(NONE) } else { member };
     let start = Plan { owner: partition_of.iter().map(|&at| spare(plan.owner[at as usize])).collect() };
     let owned = Ownership { owner, held: Vec::new() };
@@ -102,10 +104,15 @@ struct Unrestricted {
 }
 
 impl Unrestricted {
-    /// O(partitions + subscription entries + members of the sets, each times a logarithm).
-    fn new(group: &Group, restrictions: &Restrictions, ownership: &Ownership) -> Self {
+    /// O(partitions + subscription entries of this group, times a logarithm). `alike` has the partitions that the same members may
+    /// have.
+    fn new(
+        group: &Group,
+        alike: BTreeMap<Vec<u32>, Vec<u32>>,
+        restrictions: &Restrictions,
+        ownership: &Ownership,
+    ) -> Self {
         let members = group.members() as u32;
-        let alike = alike(group, restrictions);
         let names: Vec<String> = (0..alike.len()).map(|topic| format!("{topic:010}")).collect();
         let specs = names.iter().zip(alike.values()).map(|(name, partitions)| TopicSpec {
             name,
@@ -139,12 +146,31 @@ impl Unrestricted {
     }
 }
 
-/// By the members that may have them, ascending, the partitions of the group.
-fn alike(group: &Group, restrictions: &Restrictions) -> BTreeMap<Vec<u32>, Vec<u32>> {
+/// By topic, its subscribers, ascending.
+fn subscribers(group: &Group) -> Vec<Vec<u32>> {
     let mut subscribers = vec![Vec::new(); group.topics().len()];
     for member in 0..group.members() as u32 {
         group.subscription(member).iter().for_each(|&topic| subscribers[topic as usize].push(member));
     }
+    subscribers
+}
+
+/// The subscribers of a topic that a set of the restrictions allows, ascending; [`NONE`] allows all. The shorter list is visited: a
+/// topic may have 20,000 subscribers and as many sets of one member.
+fn allowed(restrictions: &Restrictions, set: u32, subscribers: &[u32]) -> Vec<u32> {
+    if set == NONE {
+        return subscribers.to_vec();
+    }
+    let of_set = restrictions.sets.row(set);
+    if of_set.len() < subscribers.len() {
+        of_set.iter().copied().filter(|member| subscribers.binary_search(member).is_ok()).collect()
+    } else {
+        subscribers.iter().copied().filter(|member| of_set.binary_search(member).is_ok()).collect()
+    }
+}
+
+/// By the members that may have them, ascending, the partitions of the group.
+fn alike(group: &Group, restrictions: &Restrictions, subscribers: &[Vec<u32>]) -> BTreeMap<Vec<u32>, Vec<u32>> {
     let mut alike: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for (topic, subscribers) in (0u32..).zip(subscribers) {
         let mut by_set: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -152,23 +178,10 @@ fn alike(group: &Group, restrictions: &Restrictions) -> BTreeMap<Vec<u32>, Vec<u
             by_set.entry(restrictions.set(partition)).or_default().push(partition);
         }
         for (set, partitions) in by_set {
-            let able = if set == NONE {
-                subscribers.clone()
-            } else {
-                let of_set = restrictions.sets.row(set).iter().copied();
-                of_set.filter(|&member| group.subscribes(member, topic)).collect()
-            };
-            alike.entry(able).or_default().extend(partitions);
+            alike.entry(allowed(restrictions, set, subscribers)).or_default().extend(partitions);
         }
     }
     alike
-}
-
-/// Whether no subscriber may have the partition.
-fn is_barred(group: &Group, restrictions: &Restrictions, partition: u32) -> bool {
-    let topic = group.topics().locate(partition).0;
-    let set = restrictions.set(partition);
-    set != NONE && restrictions.sets.row(set).iter().all(|&member| !group.subscribes(member, topic))
 }
 
 fn check_restrictions(group: &Group, restrictions: &Restrictions, plan: &Plan) -> Result<(), PlanFault> {
@@ -188,32 +201,36 @@ fn check_restrictions(group: &Group, restrictions: &Restrictions, plan: &Plan) -
 }
 
 /// Checks the reasons: no member subscribes, no subscriber may have the partition, or all members that may have it are full.
-fn check_reasons(group: &Group, restrictions: &Restrictions, outcome: &Outcome) -> Result<(), PlanFault> {
-    let mut subscribed = vec![false; group.topics().len()];
-    subscribed_topics(group).for_each(|topic| subscribed[topic as usize] = true);
+fn check_reasons(
+    group: &Group,
+    restrictions: &Restrictions,
+    subscribers: &[Vec<u32>],
+    outcome: &Outcome,
+) -> Result<(), PlanFault> {
     let loads = outcome.plan.loads(group.members());
-    let mut full: BTreeMap<(u32, u32), bool> = BTreeMap::new();
+    let is_full = |&member: &u32| loads[member as usize] >= restrictions.most(member);
+    // By topic and set: the reason, and whether all members are full that may have the partitions.
+    let mut known: BTreeMap<(u32, u32), (UnassignedReason, bool)> = BTreeMap::new();
     for (partition, given) in outcome.unassigned(group) {
         let topic = group.topics().locate(partition).0;
-        let right = if !subscribed[topic as usize] {
-            UnassignedReason::NoSubscriber
-        } else if is_barred(group, restrictions, partition) {
-            UnassignedReason::NotAllowed
-        } else {
-            UnassignedReason::Full
-        };
+        let set = restrictions.set(partition);
+        let (right, full) = *known.entry((topic, set)).or_insert_with(|| {
+            let subscribers = &subscribers[topic as usize];
+            let able = allowed(restrictions, set, subscribers);
+            let reason = if subscribers.is_empty() {
+                UnassignedReason::NoSubscriber
+            } else if able.is_empty() {
+                UnassignedReason::NotAllowed
+            } else {
+                UnassignedReason::Full
+            };
+            (reason, able.iter().all(is_full))
+        });
         if given != right {
             return Err(PlanFault::WrongReason { partition: name(group, partition) });
         }
-        if right == UnassignedReason::Full {
-            let full = *full.entry((topic, restrictions.set(partition))).or_insert_with(|| {
-                let may = |&member: &u32| group.subscribes(member, topic) && restrictions.allow(member, partition);
-                let mut able = (0..group.members() as u32).filter(may);
-                able.all(|member| loads[member as usize] >= restrictions.most(member))
-            });
-            if !full {
-                return Err(PlanFault::Incomplete { partition: name(group, partition) });
-            }
+        if !full {
+            return Err(PlanFault::Incomplete { partition: name(group, partition) });
         }
     }
     Ok(())

@@ -34,6 +34,31 @@ fn restricted() -> (Group, Restrictions, Outcome) {
     (group, restrictions, outcome)
 }
 
+/// Sets that are shorter and longer than the list of subscribers, with and without a subscriber among them.
+#[test]
+fn each_partition_that_restrictions_leave_out_has_its_reason() {
+    let (barred, full, nobody) = (UnassignedReason::NotAllowed, UnassignedReason::Full, UnassignedReason::NoSubscriber);
+    let members = vec![
+        member("a", &["t"]),
+        member("b", &["t", "u"]),
+        member("c", &["t"]),
+        member("d", &["t"]),
+        member("e", &["u"]),
+    ];
+    let group = GroupDef::new(&[("t", 5), ("u", 5), ("v", 1)], members).build();
+    let mut sets = Csr::new();
+    for set in [&[0, 2, 3][..], &[1], &[2], &[4], &[]] {
+        sets.push_row(set);
+    }
+    let set_of = vec![0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0];
+    let restrictions = Restrictions { sets, set_of, capacity: vec![0; 5] };
+    let ownership = settle(&group, Strategy::Sticky(Default::default()), None);
+    let outcome = plan_restricted(&group, ownership, restrictions.clone(), &Limit::default());
+    let reasons: Vec<UnassignedReason> = outcome.unassigned(&group).map(|(_, reason)| reason).collect();
+    assert_eq!(reasons, [full, full, full, barred, barred, barred, full, barred, full, barred, nobody]);
+    verify_restricted(&group, &restrictions, None, &outcome, &Limit::default()).expect("a valid plan");
+}
+
 #[test]
 fn a_restricted_plan_is_certified_and_its_faults_are_noticed() {
     let (group, restrictions, outcome) = restricted();

@@ -22,7 +22,8 @@ pub(super) struct Narrowed {
     pub(super) nobody: Option<u32>,
 }
 
-/// The group with its restrictions as subscriptions. O(partitions + members × sets of each topic × log members).
+/// The group with its restrictions as subscriptions. O(partitions + subscription entries of the group with and without
+/// restrictions, times a logarithm).
 pub(super) fn narrow(group: &Group, restrictions: &Restrictions, ownership: &Ownership) -> Narrowed {
     let topics = group.topics();
     let mut subscribers = vec![Vec::new(); topics.len()];
@@ -34,13 +35,12 @@ pub(super) fn narrow(group: &Group, restrictions: &Restrictions, ownership: &Own
     let mut parts: Vec<Vec<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(topics.len());
     for topic in 0..topics.len() as u32 {
         let mut of_topic: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
-        let mut place: HashMap<u32, usize> = HashMap::new();
+        let (mut by_set, mut by_able): (HashMap<u32, usize>, HashMap<Vec<u32>, usize>) = Default::default();
         for partition in topics.range(topic) {
-            let at = *place.entry(restrictions.set(partition)).or_insert_with(|| {
-                let may = |&&member: &&u32| restrictions.allow(member, partition);
-                let able: Vec<u32> = subscribers[topic as usize].iter().filter(may).copied().collect();
-                of_topic.iter().position(|(known, _)| *known == able).unwrap_or_else(|| {
-                    of_topic.push((able, Vec::new()));
+            let at = *by_set.entry(restrictions.set(partition)).or_insert_with(|| {
+                let able: Vec<u32> = restrictions.able(&subscribers[topic as usize], partition).collect();
+                *by_able.entry(able).or_insert_with_key(|able| {
+                    of_topic.push((able.clone(), Vec::new()));
                     of_topic.len() - 1
                 })
             });
@@ -57,24 +57,13 @@ pub(super) fn narrow(group: &Group, restrictions: &Restrictions, ownership: &Own
     });
     // Its names are in order and distinct, and it has as many partitions as the group.
     let narrowed = Topics::new(specs.collect()).expect("the topics of a group, in parts, are topics");
-    let first_part: Vec<u32> = parts
-        .iter()
-        .scan(0, |next, of_topic| {
-            let first = *next;
-            *next += of_topic.len() as u32;
-            Some(first)
-        })
-        .collect();
     let mut builder = GroupBuilder::new(narrowed);
-    let mut subscription = Vec::new();
-    for member in 0..group.members() as u32 {
-        subscription.clear();
-        for &topic in group.subscription(member) {
-            let of_topic = (first_part[topic as usize]..).zip(&parts[topic as usize]);
-            subscription
-                .extend(of_topic.filter(|(_, (able, _))| able.binary_search(&member).is_ok()).map(|(part, _)| part));
-        }
-        let subscribed = builder.subscription(&subscription);
+    let mut parts_of = vec![Vec::new(); group.members()];
+    for (part, (able, _)) in (0u32..).zip(numbered()) {
+        able.iter().for_each(|&member| parts_of[member as usize].push(part));
+    }
+    for (member, subscription) in parts_of.iter().enumerate() {
+        let subscribed = builder.subscription(subscription);
         builder.member(&format!("{member:010}"), subscribed).finish();
     }
     let limited = restrictions.capacity.iter().any(|&most| most < u32::MAX);
