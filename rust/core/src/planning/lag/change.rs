@@ -1,6 +1,8 @@
 //! The change that takes most lag off the heaviest member: a move of one partition or, where no move gains anything, a swap.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::level::CurrentPlan;
 
@@ -32,16 +34,25 @@ impl CurrentPlan<'_> {
         let most = self.most();
         let sets = || self.held[heaviest].parts().iter().map(|&(set, _)| self.subscribers(set));
         if !self.equal && sets().map(<[u32]>::len).sum::<usize>() < self.members.len() / FEW {
-            let mut places = Vec::new();
+            let mut near = Vec::new();
             for subscribers in sets() {
                 self.spend(subscribers.len())?;
-                places.extend(subscribers.iter().map(|&member| self.place(member)));
+                let place = |&member: &u32| self.place(member);
+                near.extend(subscribers.iter().map(place).map(|place| Reverse((self.total[place], place))));
             }
-            let mut near: Vec<(u128, usize)> = places.into_iter().map(|place| (self.total[place], place)).collect();
-            near.sort_unstable();
-            near.dedup();
+            // A search visits few of them, so the others are not sorted. A member of several sets comes once for each.
+            let mut near = BinaryHeap::from(near);
+            let mut last = None;
+            let lightest = std::iter::from_fn(move || {
+                while let Some(Reverse(next)) = near.pop() {
+                    if last.replace(next) != Some(next) {
+                        return Some(next);
+                    }
+                }
+                None
+            });
             return Some(Box::new(
-                near.into_iter().map(move |(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0),
+                lightest.map(move |(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0),
             ));
         }
         Some(Box::new(self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)))

@@ -32,12 +32,17 @@ fn key(lags: &[u64], partition: u32) -> (u64, Reverse<u32>) {
 /// The subscribers of each topic and the partitions that each member has now. A member is given by its place in `members`.
 pub(super) struct CurrentPlan<'a> {
     pub(super) members: &'a [u32],
+    /// By member of the group, its place. Empty where all the members subscribe to all the topics: then the topics may be levelled
+    /// one by one, each with few of the group's members.
+    place_of: Vec<u32>,
     topics: &'a Topics,
     pub(super) lags: &'a [u64],
     pub(super) before: &'a [u32],
     pub(super) owner: &'a mut [u32],
     set_of: &'a [u32],
     members_of: &'a Csr,
+    /// By member of the group, its sets of subscribers. Empty as `place_of`.
+    sets_of: Csr,
     /// Whether all the members subscribe to all the topics.
     pub(super) equal: bool,
     pub(super) max_skew: Option<u32>,
@@ -82,18 +87,27 @@ impl Placing<'_> {
         }
         let mut counts = BTreeMap::new();
         held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
+        let equal = topics.clone().all(|topic| match self.set_of[topic as usize] {
+            NONE => true,
+            set => self.members_of.row(set) == members,
+        });
+        let (mut place_of, mut sets_of) = (Vec::new(), Csr::new());
+        if !equal {
+            place_of = vec![NONE; self.group.members()];
+            (0u32..).zip(members).for_each(|(place, &member)| place_of[member as usize] = place);
+            sets_of = self.members_of.transpose(self.group.members());
+        }
         let mut current = CurrentPlan {
             members,
+            place_of,
             topics: numbered,
             lags: self.lags,
             before: self.before,
             owner: &mut *self.owner,
             set_of: self.set_of,
             members_of: self.members_of,
-            equal: topics.clone().all(|topic| match self.set_of[topic as usize] {
-                NONE => true,
-                set => self.members_of.row(set) == members,
-            }),
+            sets_of,
+            equal,
             max_skew: self.options.max_skew,
             held,
             counts,
@@ -122,9 +136,12 @@ impl CurrentPlan<'_> {
         u128::from(self.lags[partition as usize])
     }
 
-    /// The place of a member that owned or owns a partition.
+    /// The place of a member that owned or owns a partition, or subscribes to a topic.
     pub(super) fn place(&self, member: u32) -> usize {
-        self.members.binary_search(&member).expect("an owner subscribes to the topic of its partition")
+        match self.place_of.get(member as usize) {
+            Some(&place) => place as usize,
+            None => self.members.binary_search(&member).expect("an owner subscribes to the topic of its partition"),
+        }
     }
 
     /// The heaviest lag.
@@ -141,9 +158,19 @@ impl CurrentPlan<'_> {
         self.set_of[self.topics.locate(partition).0 as usize]
     }
 
-    /// Whether a member is in a set of subscribers.
+    /// Whether a member is in a set of subscribers. O(log of the members of the set or the sets of the member, whichever are
+    /// fewer).
     pub(super) fn is_in(&self, place: usize, set: u32) -> bool {
-        self.equal || self.members_of.row(set).binary_search(&self.members[place]).is_ok()
+        if self.equal {
+            return true;
+        }
+        let member = self.members[place];
+        let (members, sets) = (self.members_of.row(set), self.sets_of.row(member));
+        if members.len() < sets.len() {
+            members.binary_search(&member).is_ok()
+        } else {
+            sets.binary_search(&set).is_ok()
+        }
     }
 
     /// The members of a set of subscribers.
