@@ -18,7 +18,7 @@ from typing import Literal
 import offsets_records
 from race.points import Point
 
-__all__ = ["CASES", "COUNTED", "GROWTH", "Case", "Count", "History", "Records", "build", "count"]
+__all__ = ["CASES", "COUNTED", "GROWTH", "Case", "Count", "Few", "History", "Records", "build", "count"]
 
 ROOT = Path(__file__).parent.parent
 # callgrind counts this function of the program, and the functions that it calls.
@@ -58,6 +58,25 @@ class History:
         """The program's arguments."""
         del directory
         return ["replay", str(self.rebalances), str(self.partitions), str(self.members)]
+
+
+@dataclass(frozen=True)
+class Few:
+    """A plan of a group whose members read few of the topics: by lag, or under restrictions with its verification."""
+
+    kind: Literal["lag", "restricted"]
+    topics: int
+    partitions: int
+    members: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}, {self.topics:,} x {self.partitions:,}, {self.members:,} members on 4 topics each"
+
+    def arguments(self, directory: Path) -> list[str]:
+        """The program's arguments."""
+        del directory
+        return [self.kind, str(self.topics), str(self.partitions), str(self.members)]
 
 
 @dataclass(frozen=True)
@@ -108,8 +127,10 @@ CASES = [
     Case("range", Point(200, 100, 100, "equal", "fresh")),
     Case("roundrobin", Point(200, 100, 100, "random", "fresh")),
 ]
-COUNTED: list[Case | History | Records] = [
+COUNTED: list[Case | Few | History | Records] = [
     *CASES,
+    Few("lag", 100, 10, 600),
+    Few("restricted", 200, 10, 200),
     History(20, 100, 8),
     History(20, 1000, 50),
     Records("offset commits", 1000),
@@ -135,7 +156,7 @@ def build(*, slowed: bool = False) -> Path:
 
 
 @cache
-def count(program: Path, case: Case | History | Records) -> Count:
+def count(program: Path, case: Case | Few | History | Records) -> Count:
     """The instructions of a case, by callgrind, and the allocations, which the program counts."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:

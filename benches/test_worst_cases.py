@@ -39,9 +39,13 @@ GROUPS = {
         "strategy=16,topics=614,partitions=5375,sizes=0,members=8551,subscription=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"
     ),
-    "lag of the group, owners kept: 11,290 members in teams, 1,458 topics, 30 racks": (
-        "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,subscription=5,width=5000,racks=30,replicas=4,claims=5,"
-        "owners=71,lags=3,seed=8"
+    "lag of the group, owners kept: 17,688 members in teams, 72 topics, 16 racks": (
+        "strategy=15,topics=72,partitions=31446,sizes=2,members=17688,subscription=5,width=63,racks=16,replicas=2,claims=3,owners=5,"
+        "lags=1,seed=7"
+    ),
+    "lag of the group, owners kept: 8,843 members on some of 74 topics, 15 racks": (
+        "strategy=15,topics=74,partitions=31446,sizes=4,members=8843,subscription=2,width=62,racks=15,replicas=2,claims=2,owners=5,"
+        "lags=1,seed=7"
     ),
     "lag of the group, owners kept, skew of 2: 1,705 members on all but some of 544 topics": (
         "strategy=17,topics=544,partitions=3108,sizes=2,members=4366,subscription=1,width=19,racks=17,replicas=2,claims=6,owners=1,"
@@ -50,6 +54,10 @@ GROUPS = {
     "round robin: 52 members on all but some of 933 topics, 28 racks": (
         "strategy=13,topics=933,partitions=1262,sizes=0,members=52,subscription=1,width=23,racks=28,replicas=3,claims=5,owners=47,"
         "lags=2,seed=4737"
+    ),
+    "under restrictions, 100 sets: 9,095 members on the first topics of 39": (
+        "strategy=38,topics=39,partitions=237,sizes=0,members=13435,subscription=4,width=58,racks=25,replicas=1,claims=1,owners=100,"
+        "lags=3,seed=4230,capacities=0"
     ),
 }
 

@@ -1,22 +1,29 @@
-//! A rebalance, a replay or a decoding for the gate to count, three times over: `gate STRATEGY FILE`,
-//! `gate replay REBALANCES PARTITIONS MEMBERS`, or `gate decode FILE`.
+//! A rebalance, a plan, a replay or a decoding for the gate to count, three times over: `gate STRATEGY FILE`,
+//! `gate lag|restricted TOPICS PARTITIONS MEMBERS`, `gate replay REBALANCES PARTITIONS MEMBERS`, or `gate decode FILE`.
 //!
 //! The file of a strategy is a group as `benches/race/points.py` writes it. The file of `decode` has records of
 //! `__consumer_offsets`: their number, and of each the length of the key, the key, the length of the value, and the value.
 //! Callgrind collects the instructions of the functions whose names begin with `counted`; this program counts their
 //! allocations and prints them as JSON.
 
+mod grouped;
 mod replayed;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use grouped::Size;
 use kafka_assignors_core::offsets_topic::{Record, rows};
-use kafka_assignors_core::planning::group::{TopicSpec, Topics};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Group, TopicSpec, Topics};
+use kafka_assignors_core::planning::lag::{Keep, Options, Scope};
 use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment};
 use kafka_assignors_core::planning::objective::Objective;
+use kafka_assignors_core::planning::plan::Outcome;
 use kafka_assignors_core::planning::replay::{History, RebalanceOutcome, replay};
-use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::planning::restrictions::Restrictions;
+use kafka_assignors_core::planning::strategy::{Strategy, assign, plan_restricted, settle};
+use kafka_assignors_core::verify::verify_restricted;
 
 /// The slowdown of `make gate-proof` is due in every third call, so with three calls it happens once.
 const CALLS: usize = 3;
@@ -78,6 +85,37 @@ fn counted_decoding(records: &[Record<'_>]) -> u64 {
     found
 }
 
+/// The only part of this program that the gate counts, where it counts a plan by lag.
+#[inline(never)]
+fn counted_lag(group: &Group) -> Outcome {
+    let options = Options { scope: Scope::Group, max_skew: None, keep: Keep::Owners { threshold: 0 } };
+    assign(group, Strategy::Lag(options), None)
+}
+
+/// The only part of this program that the gate counts, where it counts a plan under restrictions, the reasons of the partitions
+/// that it leaves out, and its verification.
+#[inline(never)]
+fn counted_restricted(group: &Group, restrictions: Restrictions) -> usize {
+    let ownership = settle(group, Strategy::Sticky(Objective::default()), None);
+    let outcome = plan_restricted(group, ownership, restrictions.clone(), &Limit::default());
+    verify_restricted(group, &restrictions, None, &outcome, &Limit::default()).expect("a valid plan");
+    outcome.unassigned(group).count()
+}
+
+fn count_plans(name: &str, size: Size) -> ExitCode {
+    let group = size.group();
+    let restrictions = size.restrictions();
+    report(|| {
+        for _ in 0..CALLS {
+            match name {
+                "lag" => drop(black_box(counted_lag(&group))),
+                _ => _ = black_box(counted_restricted(&group, restrictions.clone())),
+            }
+        }
+    });
+    ExitCode::SUCCESS
+}
+
 fn count_decodings(path: &str) -> ExitCode {
     let bytes = std::fs::read(path).expect("a file of records");
     let records = File(&bytes).list(|file| {
@@ -96,12 +134,7 @@ fn count_decodings(path: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn count_replays(numbers: &[String]) -> ExitCode {
-    let numbers: Option<Vec<u32>> = numbers.iter().map(|number| number.parse().ok()).collect();
-    let Some(&[rebalances, partitions, members]) = numbers.as_deref() else {
-        eprintln!("usage: gate replay REBALANCES PARTITIONS MEMBERS");
-        return ExitCode::from(2);
-    };
+fn count_replays(rebalances: u32, partitions: u32, members: u32) -> ExitCode {
     let names = replayed::names(members);
     let mut copies = vec![replayed::history(&names, rebalances, partitions); CALLS];
     report(|| {
@@ -121,12 +154,20 @@ fn report(calls: impl FnOnce()) {
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     if let [name, numbers @ ..] = arguments.as_slice()
-        && name == "replay"
+        && let Ok([first, partitions, members]) =
+            <[u32; 3]>::try_from(numbers.iter().map_while(|number| number.parse().ok()).collect::<Vec<u32>>())
     {
-        return count_replays(numbers);
+        match name.as_str() {
+            "replay" => return count_replays(first, partitions, members),
+            "lag" | "restricted" => return count_plans(name, Size { topics: first, partitions, members }),
+            _ => {}
+        }
     }
     let [name, path] = arguments.as_slice() else {
-        eprintln!("usage: gate STRATEGY FILE");
+        eprintln!(
+            "usage: gate STRATEGY FILE, gate lag|restricted TOPICS PARTITIONS MEMBERS, gate replay REBALANCES PARTITIONS \
+             MEMBERS, or gate decode FILE"
+        );
         return ExitCode::from(2);
     };
     if name == "decode" {
