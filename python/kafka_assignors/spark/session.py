@@ -173,9 +173,11 @@ def _sized(master: str) -> dict[str, object]:
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
         "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
         # By default Arrow's Java checks the bounds of each value that it reads, and repeats Spark's check for null.
-        # pyarrow and the core write these values, and have checked them.
+        # pyarrow and the core write these values, and have checked them. While many methods wait for Java's last
+        # compiler, Java by default compiles others without profiles. Then it does not inline the calls that read
+        # Arrow's values, for the rest of the session.
         "spark.driver.extraJavaOptions": (
-            "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+            "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false -XX:Tier3DelayOn=1000000"
         ),
         # Two tasks share a heap of a gigabyte. These settings limit the memory of a task: a batch of rows for Python,
         # groups that are aggregated before Spark sorts them instead, and a block of Parquet.
