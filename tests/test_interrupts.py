@@ -44,7 +44,8 @@ def call(what):
         lags = {topic: [2_030 + at * 7_919 % 1_000 for at in range(count)] for topic, count in group.topics.items()}
         assignor = LagBasedAssignor(scope="group", max_skew=None, keep="owners")
         return lambda: assignor.assign(group, lags=lags)
-    group = graph(8_000)
+    # The core looks for signals every 50 ms. The calls take about a second, so that the third signal is in time.
+    group = graph(16_000 if what == "verify" else 32_000)
     if what == "assign":
         return lambda: StickyAssignor().assign(group)
     if what == "perform_assignment":
