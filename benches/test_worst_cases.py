@@ -19,11 +19,11 @@ GROUPS = {
         "strategy=0,topics=14181,partitions=24,sizes=2,members=17119,subscription=2,width=8,racks=14,replicas=4,claims=4,owners=23,"
         "lags=0,seed=16743"
     ),
-    "lag of the group, owners kept: 77 members on all but some of 26,454 topics": (
+    "lag of the group, owners kept: 77 members on all but some of 1,122 topics": (
         "strategy=15,topics=26454,partitions=8094,sizes=1,members=77,subscription=1,width=198,racks=30,replicas=2,claims=1,owners=7,"
         "lags=0,seed=49"
     ),
-    "sticky, racks first: 8,551 members on the first topics of 614, 26 racks": (
+    "sticky, racks first: 8,551 members on the first topics of 37, 26 racks": (
         "strategy=0,topics=614,partitions=5375,sizes=0,members=8551,subscription=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"
     ),
@@ -35,23 +35,27 @@ GROUPS = {
         "strategy=11,topics=4926,partitions=10,sizes=0,members=4898,subscription=3,width=30,racks=23,replicas=2,claims=4,owners=98,"
         "lags=3,seed=824433"
     ),
-    "lag of a topic, owners kept: 8,551 members on the first topics of 614, 26 racks": (
+    "lag of a topic, owners kept: 8,551 members on the first topics of 37, 26 racks": (
         "strategy=16,topics=614,partitions=5375,sizes=0,members=8551,subscription=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"
     ),
-    "lag of the group, owners kept: 17,688 members in teams, 72 topics, 16 racks": (
+    "lag of the group, owners kept: 17,688 members on one of 14 topics each, 16 racks": (
         "strategy=15,topics=72,partitions=31446,sizes=2,members=17688,subscription=5,width=63,racks=16,replicas=2,claims=3,owners=5,"
         "lags=1,seed=7"
     ),
-    "lag of the group, owners kept: 8,843 members on some of 74 topics, 15 racks": (
+    "lag of the group, owners kept: 8,843 members on some of 12 topics, 15 racks": (
         "strategy=15,topics=74,partitions=31446,sizes=4,members=8843,subscription=2,width=62,racks=15,replicas=2,claims=2,owners=5,"
         "lags=1,seed=7"
     ),
-    "lag of the group, owners kept, skew of 2: 1,705 members on all but some of 544 topics": (
+    "lag of the group, owners kept, skew of 2: 1,705 members on all but some of 129 topics": (
         "strategy=17,topics=544,partitions=3108,sizes=2,members=4366,subscription=1,width=19,racks=17,replicas=2,claims=6,owners=1,"
         "lags=1,seed=979928"
     ),
-    "round robin: 52 members on all but some of 933 topics, 28 racks": (
+    "lag of the group, owners kept, skew of 2: 31 members on all but some of 50 topics": (
+        "strategy=17,topics=563,partitions=7343,sizes=2,members=31,subscription=1,width=5,racks=3,replicas=2,claims=3,owners=24,"
+        "lags=2,seed=4221"
+    ),
+    "round robin: 52 members on all but some of 158 topics, 28 racks": (
         "strategy=13,topics=933,partitions=1262,sizes=0,members=52,subscription=1,width=23,racks=28,replicas=3,claims=5,owners=47,"
         "lags=2,seed=4737"
     ),

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::level::CurrentPlan;
+use super::ranks::{self, Ranks};
 
 /// If the members of a group are more than this many times the subscribers of some partitions, a search visits only these
 /// subscribers.
@@ -178,8 +179,8 @@ impl CurrentPlan<'_> {
             // Partitions that the other member may not have are left out here, once. The search below would pass over them for
             // each partition that is given.
             self.spend(1 + parts(heaviest) + parts(target))?;
-            let gives = self.held[heaviest].merged(|set| self.is_in(target, set), |partition| self.key(partition));
-            let takes = self.held[target].merged(|set| self.is_in(heaviest, set), |partition| self.key(partition));
+            let gives = self.held[heaviest].merged(|set| self.is_in(target, set), |merged| self.sort(merged));
+            let takes = self.held[target].merged(|set| self.is_in(heaviest, set), |merged| self.sort(merged));
             for merged in [&gives, &takes] {
                 if let Cow::Owned(merged) = merged {
                     self.spend(merged.len())?;
@@ -216,6 +217,15 @@ impl CurrentPlan<'_> {
             }
         }
         Some(None)
+    }
+
+    /// Sorts partitions by their keys.
+    fn sort(&self, partitions: &mut [u32]) {
+        if partitions.len() < ranks::FEW {
+            partitions.sort_unstable_by_key(|&partition| self.key(partition));
+        } else {
+            self.ranks.get_or_init(|| Ranks::new(self.lags)).sort(partitions);
+        }
     }
 
     /// Whether a search among the members of a set of subscribers is quicker than one among all members in order of lag.

@@ -75,15 +75,14 @@ impl HeldPartitions {
         behind
     }
 
-    /// The partitions of the sets for which `may_have` is true, in order of their keys.
-    pub(super) fn merged<K: Ord>(&self, may_have: impl Fn(u32) -> bool, key: impl Fn(u32) -> K) -> Cow<'_, [u32]> {
+    /// The partitions of the sets for which `may_have` is true, in order of their keys: those of several sets by `sort`.
+    pub(super) fn merged(&self, may_have: impl Fn(u32) -> bool, sort: impl FnOnce(&mut [u32])) -> Cow<'_, [u32]> {
         let mut parts = self.parts.iter().filter(|&&(set, _)| may_have(set)).map(|(_, part)| part.as_slice());
         let (Some(first), second) = (parts.next(), parts.next()) else { return Cow::Borrowed(&[]) };
         let Some(second) = second else { return Cow::Borrowed(first) };
         let mut merged = [first, second].concat();
         parts.for_each(|part| merged.extend_from_slice(part));
-        // A stable sort merges the runs, each of which is sorted already.
-        merged.sort_by_key(|&partition| key(partition));
+        sort(&mut merged);
         Cow::Owned(merged)
     }
 }

@@ -10,12 +10,14 @@
 //!
 //! A commit lowers the heaviest lag. The other steps do not raise it and leave fewer moves, so the loop ends.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::Placing;
 use super::held::HeldPartitions;
+use super::ranks::Ranks;
 use crate::planning::budget::Budget;
 use crate::planning::group::{Csr, NONE, Topics};
 
@@ -53,6 +55,8 @@ pub(super) struct CurrentPlan<'a> {
     pub(super) order: BTreeSet<(u128, usize)>,
     /// By number of partitions, how many members have it.
     counts: BTreeMap<usize, usize>,
+    /// The order of all partitions, from the first sort that needs it.
+    pub(super) ranks: OnceCell<Ranks>,
     budget: &'a Budget<'a>,
 }
 
@@ -113,6 +117,7 @@ impl Placing<'_> {
             counts,
             order: total.iter().copied().zip(0..).collect(),
             total,
+            ranks: OnceCell::new(),
             budget: self.budget,
         };
         let mut moved = Vec::new();

@@ -12,6 +12,7 @@ mod level;
 mod line;
 mod order;
 mod packed;
+mod ranks;
 
 use std::ops::Range;
 
