@@ -30,7 +30,8 @@ pub(super) struct HalfSearch<C> {
     level: Range<usize>,
     layer: u32,
     distance: C,
-    /// The ends of edges with a reduced cost, until [`HalfSearch::look_beyond`].
+    /// Until [`HalfSearch::look_beyond`], the ends of edges with a reduced cost: those that were a shorter path to their node than
+    /// all before. A list of all such edges would be the largest list of a plan.
     beyond: Vec<(C, Entry)>,
     candidates: Buckets<C>,
     /// The candidates at the present distance by ascending layer, and the place of the first that is in no level yet.
@@ -111,18 +112,27 @@ impl<C: Cost> HalfSearch<C> {
         self.is_settled.put(node, true);
     }
 
-    /// Keeps the end of an edge with a reduced cost for [`HalfSearch::look_beyond`].
-    pub(super) fn defer(&mut self, reduced: C, entry: Entry) {
-        self.beyond.push((reduced, entry));
-    }
-
-    /// Makes a node a candidate if this path to it is shorter than the known one. Returns whether it is.
-    pub(super) fn shorten(&mut self, distance: C, entry: Entry) -> bool {
-        let Entry { layer, node } = entry;
+    /// Labels a node if this path to it is shorter than the known one. Returns whether it is.
+    fn label_if_shorter(&mut self, distance: C, Entry { layer, node }: Entry) -> bool {
         let label = &mut self.labels[node as usize];
         let shorter = label.round != self.round || (distance, layer) < (label.distance, label.layer);
         if shorter {
             *label = Label { round: self.round, layer, distance };
+        }
+        shorter
+    }
+
+    /// Keeps the end of an edge with a reduced cost for [`HalfSearch::look_beyond`].
+    pub(super) fn defer(&mut self, reduced: C, entry: Entry) {
+        if self.label_if_shorter(reduced, entry) {
+            self.beyond.push((reduced, entry));
+        }
+    }
+
+    /// Makes a node a candidate if this path to it is shorter than the known one. Returns whether it is.
+    pub(super) fn shorten(&mut self, distance: C, entry: Entry) -> bool {
+        let shorter = self.label_if_shorter(distance, entry);
+        if shorter {
             self.candidates.push(distance, entry);
         }
         shorter
@@ -133,7 +143,8 @@ impl<C: Cost> HalfSearch<C> {
     pub(super) fn look_beyond(&mut self, mut shortened: impl FnMut(C, Entry)) {
         let beyond = std::mem::take(&mut self.beyond);
         for &(distance, entry) in &beyond {
-            if !self.is_settled(entry.node) && self.shorten(distance, entry) {
+            if !self.is_settled(entry.node) {
+                self.candidates.push(distance, entry);
                 shortened(distance, entry);
             }
         }

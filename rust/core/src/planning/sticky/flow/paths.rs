@@ -90,7 +90,7 @@ impl<C: Cost> PathSearch<C> {
         let (distance, entry) = (distance + reduced, Entry { layer: layer + 1, node });
         if reduced == C::from(0) {
             half.settle(node, entry.layer);
-            // As long as no path has a cost, only settled nodes have a label.
+            // As long as no path has a cost, the other nodes have labels of deferred edges.
             if !has_cost && !other.is_settled(node) {
                 return;
             }
