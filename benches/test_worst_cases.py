@@ -55,6 +55,14 @@ GROUPS = {
         "strategy=17,topics=563,partitions=7343,sizes=2,members=31,subscription=1,width=5,racks=3,replicas=2,claims=3,owners=24,"
         "lags=2,seed=4221"
     ),
+    "lag of the group, owners kept, by number: 126 members on all but some of 2,990 topics": (
+        "strategy=19,topics=18465,partitions=5838,sizes=1,members=131,subscription=1,width=2454,racks=20,replicas=4,claims=5,"
+        "owners=1,lags=2,seed=144282,capacities=2"
+    ),
+    "range: 880 members on the first topics of 466, 29 racks": (
+        "strategy=12,topics=892,partitions=864,sizes=2,members=3870,subscription=4,width=1429,racks=29,replicas=4,claims=3,"
+        "owners=14,lags=0,seed=1130,capacities=1"
+    ),
     "round robin: 52 members on all but some of 158 topics, 28 racks": (
         "strategy=13,topics=933,partitions=1262,sizes=0,members=52,subscription=1,width=23,racks=28,replicas=3,claims=5,owners=47,"
         "lags=2,seed=4737"
