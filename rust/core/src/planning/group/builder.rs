@@ -246,7 +246,7 @@ impl<'a> MemberBuilder<'a> {
                 }
                 None => {
                     let Some(topic) = topics.find(name) else { continue };
-                    let behind = expected.partition_point(|&known| known <= topic);
+                    let behind = count_up_to(expected, next, topic);
                     self.may_claim_more |= behind == 0 || expected[behind - 1] != topic;
                     (next, step) = (behind, behind.saturating_sub(next).max(1));
                     topic
@@ -306,5 +306,41 @@ impl<'a> MemberBuilder<'a> {
         }
         group.generations.push(self.generation);
         group.racks.push(self.rack);
+    }
+}
+
+/// How many of the ascending topics are at most `topic`. O(log d) if `guess` is d topics before the end of these, O(log topics) if it is
+/// behind.
+fn count_up_to(topics: &[u32], guess: usize, topic: u32) -> usize {
+    let is_behind = |&known: &u32| known <= topic;
+    let guess = guess.min(topics.len());
+    if guess > 0 && !is_behind(&topics[guess - 1]) {
+        return topics[..guess].partition_point(is_behind);
+    }
+    // Members name topics in order, so the next one is mostly near.
+    let (mut start, mut length) = (guess, 8);
+    while let Some(near) = topics.get(start..start + length)
+        && near.last().is_some_and(is_behind)
+    {
+        (start, length) = (start + length, 2 * length);
+    }
+    let near = &topics[start..topics.len().min(start + length)];
+    start + near.partition_point(is_behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_from_any_guess() {
+        let topics: Vec<u32> = (0..60).map(|at| at * 3 + at / 20 * 7).collect();
+        for topic in 0..200 {
+            let expected = topics.iter().filter(|&&known| known <= topic).count();
+            for guess in [0, 1, 7, 8, 20, 59, 60, 61, 1_000] {
+                assert_eq!(count_up_to(&topics, guess, topic), expected, "{topic} from {guess}");
+            }
+        }
+        assert_eq!((count_up_to(&[], 0, 3), count_up_to(&[5], 1, 3), count_up_to(&[3], 0, 3)), (0, 0, 1));
     }
 }
