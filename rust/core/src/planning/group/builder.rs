@@ -309,11 +309,10 @@ impl<'a> MemberBuilder<'a> {
     }
 }
 
-/// How many of the ascending topics are at most `topic`. O(log d) if `guess` is d topics before the end of these, O(log topics) if it is
-/// behind.
+/// How many of the ascending topics are at most `topic`. `guess` is at most their number. O(log d) if it is d too low, O(log topics) if
+/// it is too high.
 fn count_up_to(topics: &[u32], guess: usize, topic: u32) -> usize {
     let is_behind = |&known: &u32| known <= topic;
-    let guess = guess.min(topics.len());
     if guess > 0 && !is_behind(&topics[guess - 1]) {
         return topics[..guess].partition_point(is_behind);
     }
@@ -337,7 +336,7 @@ mod tests {
         let topics: Vec<u32> = (0..60).map(|at| at * 3 + at / 20 * 7).collect();
         for topic in 0..200 {
             let expected = topics.iter().filter(|&&known| known <= topic).count();
-            for guess in [0, 1, 7, 8, 20, 59, 60, 61, 1_000] {
+            for guess in [0, 1, 7, 8, 20, 59, 60] {
                 assert_eq!(count_up_to(&topics, guess, topic), expected, "{topic} from {guess}");
             }
         }

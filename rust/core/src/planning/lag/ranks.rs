@@ -4,7 +4,7 @@ use super::order;
 
 /// If so few partitions are sorted, a sort by their keys costs less than the ranks.
 pub(super) const FEW: usize = 32;
-/// If a sort has fewer partitions than this for each word of bits, a sort of numbers is quicker than a walk over the words.
+/// If there are more words of bits than this for each partition, a sort of the ranks is quicker than a walk over the words.
 const WORDS_PER_PARTITION: usize = 8;
 
 /// By partition, its rank in the order of the keys, and the partitions by rank.
@@ -57,16 +57,12 @@ mod tests {
 
     #[test]
     fn as_a_sort_by_lag_and_number() {
-        let mut state = 1u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 20
-        };
+        let mut random = fastrand::Rng::with_seed(1);
         for (count, modulus) in [(1, 1), (90, 4), (5_000, 1), (5_000, 50), (5_000, 1 << 40)] {
-            let lags: Vec<u64> = (0..count).map(|_| random() % modulus).collect();
+            let lags: Vec<u64> = (0..count).map(|_| random.u64(..modulus)).collect();
             let ranks = Ranks::new(&lags);
             for one_in in [1, 2, 40, 3_000] {
-                let mut given: Vec<u32> = (0..count).filter(|_| random() % one_in == 0).collect();
+                let mut given: Vec<u32> = (0..count).filter(|_| random.u32(..one_in) == 0).collect();
                 let mut expected = given.clone();
                 expected.sort_by_key(|&partition| (lags[partition as usize], std::cmp::Reverse(partition)));
                 ranks.sort(&mut given);
