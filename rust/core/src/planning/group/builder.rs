@@ -43,10 +43,11 @@ impl GroupBuilder {
         Self { group, known: HashTable::new(), scratch: Vec::new() }
     }
 
-    /// A group of the same topics and, so far, no member, in the memory of `group`. A replay builds a group for each rebalance,
-    /// and would spend a third of its instructions on memory.
-    #[must_use]
-    pub(crate) fn reuse(mut group: Group) -> Self {
+    /// Removes the members, and keeps the topics and the memory. A replay builds a group for each rebalance, and would spend a third
+    /// of its instructions on memory.
+    pub(crate) fn clear_members(&mut self) {
+        let Self { group, known, .. } = self;
+        known.clear();
         group.member_ids.clear();
         group.instance_ids.clear();
         group.subscriptions.clear();
@@ -62,7 +63,14 @@ impl GroupBuilder {
         group.may_claim_more.clear();
         group.missing.clear();
         group.shrunk.clear();
-        Self { group, known: HashTable::new(), scratch: Vec::new() }
+    }
+
+    /// The group of the members so far. All of them must be finished.
+    pub(crate) fn group(&self) -> &Group {
+        let ends = (self.group.claim_starts.last(), self.group.number_starts.last());
+        let all = (self.group.claims.len() as u32, self.group.numbers.len() as u32);
+        debug_assert_eq!(ends, (Some(&all.0), Some(&all.1)), "a member is not finished");
+        &self.group
     }
 
     /// The topics, for looking up names.
@@ -152,6 +160,28 @@ impl GroupBuilder {
             stand_in: false,
             may_claim_more: false,
         }
+    }
+
+    /// Adds members without claims, generations and racks. Each has an id, a `group.instance.id` (the empty string is none), and the
+    /// topics to which it subscribes, as for [`GroupBuilder::subscription`].
+    pub(crate) fn bare_members<'m>(&mut self, members: impl ExactSizeIterator<Item = (&'m str, &'m str, &'m [u32])>) {
+        self.forget_unfinished();
+        self.group.subscription_of.reserve(members.len());
+        // Most members have the topics of the member before.
+        let (mut last_topics, mut subscription) = (&[][..], NONE);
+        for (id, instance_id, topics) in members {
+            if subscription == NONE || !topics.iter().eq(last_topics) {
+                (last_topics, subscription) = (topics, self.subscription(topics));
+            }
+            self.group.push_named(id, instance_id, subscription);
+        }
+        let group = &mut self.group;
+        let members = group.subscription_of.len();
+        group.claim_starts.resize(members + 1, position(group.claims.len()));
+        group.number_starts.resize(members + 1, position(group.numbers.len()));
+        group.generations.resize(members, NO_GENERATION);
+        group.racks.resize(members, NONE);
+        group.stand_ins.resize(members, false);
     }
 
     /// Takes back the claims and numbers of a member that was not finished.
@@ -288,11 +318,7 @@ impl<'a> MemberBuilder<'a> {
     /// With 2^32 claims in all; in debug builds, if the ids do not ascend.
     pub fn finish(self) {
         let group = &mut self.builder.group;
-        let last = group.member_ids.len() as u32;
-        debug_assert!(last == 0 || group.member_ids.get(last - 1) < self.id, "member ids must ascend");
-        group.member_ids.push(self.id);
-        group.instance_ids.push(self.instance_id);
-        group.subscription_of.push(self.subscription);
+        let last = group.push_named(self.id, self.instance_id, self.subscription);
         group.claim_starts.push(position(group.claims.len()));
         let numbers = &group.numbers[group.number_starts[last as usize] as usize..];
         if let Some(&highest) = numbers.iter().max() {
@@ -306,6 +332,19 @@ impl<'a> MemberBuilder<'a> {
         }
         group.generations.push(self.generation);
         group.racks.push(self.rack);
+    }
+}
+
+impl Group {
+    /// Adds a member with its names and its subscription. Returns its number.
+    #[inline]
+    fn push_named(&mut self, id: &str, instance_id: &str, subscription: u32) -> u32 {
+        let member = self.member_ids.len() as u32;
+        debug_assert!(member == 0 || self.member_ids.get(member - 1) < id, "member ids must ascend");
+        self.member_ids.push(id);
+        self.instance_ids.push(instance_id);
+        self.subscription_of.push(subscription);
+        member
     }
 }
 

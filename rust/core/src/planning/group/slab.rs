@@ -139,8 +139,12 @@ impl Names {
     }
 
     /// Appends a name; its id is the number of names before it.
+    #[inline]
     pub fn push(&mut self, name: &str) {
-        self.bytes.push_str(name);
+        // Instance ids are mostly empty, and a call of `memcpy` takes longer than this comparison.
+        if !name.is_empty() {
+            self.bytes.push_str(name);
+        }
         self.ends.push(self.bytes.len());
     }
 

@@ -231,18 +231,16 @@ impl<'a> Timeline<'a> {
         history.counts.sort_unstable();
         history.lags.sort_unstable();
         history.observed.sort_unstable();
-        let subscribed: BTreeSet<&str> = history
-            .events
-            .iter()
-            .flat_map(|event| event.topics.iter().copied())
-            .filter(|name| !name.is_empty())
-            .collect();
-        let names: Vec<&str> = subscribed.into_iter().collect();
+        let topics = history.events.iter().flat_map(|event| event.topics.iter().copied());
+        let mut names: Vec<&str> = topics.filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        names.dedup();
         let topic_ids: HashMap<_, _, _> = (0u32..).zip(&names).map(|(id, name)| (*name, id)).collect();
         history.counts.retain(|change| topic_ids.contains_key(change.topic));
         history.lags.retain(|change| topic_ids.contains_key(change.topic));
         check(&history.counts)?;
-        Ok(Self {
+        let first_event = history.events.first().map(|event| event.ts);
+        let mut timeline = Self {
             counts: vec![0; names.len()],
             counted: vec![false; names.len()],
             names,
@@ -257,7 +255,14 @@ impl<'a> Timeline<'a> {
             now: i64::MIN,
             last_seq: history.events.first().map_or(0, |event| event.seq),
             history,
-        })
+        };
+        // Before the first event no member is present, so a count makes no rebalance.
+        while let Some(change) = timeline.history.counts.get(timeline.next_count)
+            && first_event.is_some_and(|ts| change.ts <= ts)
+        {
+            timeline.apply_counts(change.ts);
+        }
+        Ok(timeline)
     }
 
     /// The topics with their present partition counts.

@@ -6,7 +6,7 @@ use crate::planning::plan::Plan;
 use crate::planning::score;
 
 /// The measures of a plan after a rebalance.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
     /// The members.
     pub members: u32,
@@ -56,10 +56,9 @@ pub(super) struct Moves {
     pub(super) ownerless_ms: Option<u64>,
 }
 
-/// Measures a plan, except for its weighted loads. `subscribed` is by topic: whether it has subscribers; `counts` has the number
-/// of partitions of each member. O(partitions + members log members).
-pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, mut counts: Vec<u32>, moves: &Moves) -> Figures {
-    counts.sort_unstable();
+/// Measures a plan, except for its weighted loads. `subscribed` is by topic: whether it has subscribers; `counts` has the numbers
+/// of partitions of the members, ascending. O(partitions + members).
+pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, counts: &[u32], moves: &Moves) -> Figures {
     // Without known lags every sum is 0.
     let lags = if group.topics().lags().is_empty() { Vec::new() } else { lag_by_member(group, plan) };
     let max_lag = lags.iter().copied().max().unwrap_or(0);
@@ -85,10 +84,10 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, mut count
 
 fn split_numbers(group: &Group, topics: impl Iterator<Item = u32> + Clone, plan: &Plan) -> u32 {
     let Some(eligible) = topics.clone().map(|topic| group.topics().count(topic)).min() else { return 0 };
-    let starts: Vec<u32> = topics.map(|topic| group.topics().range(topic).start).collect();
-    if starts.len() < 2 {
+    if topics.clone().nth(1).is_none() {
         return 0;
     }
+    let starts: Vec<u32> = topics.map(|topic| group.topics().range(topic).start).collect();
     let split = |number: &u32| {
         let mut owners =
             starts.iter().map(|start| plan.owner[(start + number) as usize]).filter(|&owner| owner != NONE);

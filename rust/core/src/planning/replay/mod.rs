@@ -174,16 +174,16 @@ pub fn replay_planned(
     let sources =
         (0..strategies.len()).map(PlanSource::Strategy).chain(timeline.has_observed().then_some(PlanSource::Observed));
     let mut tracks: Vec<Track> = sources
-        .map(|source| Track { source, owners: Owners::new(moment.group.topics().partitions()), generation: 0 })
+        .map(|source| Track { source, owners: Owners::new(moment.group().topics().partitions()), generation: 0 })
         .collect();
     let mut state = ReplayState { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
     while let Some(step) = timeline.next_step() {
         if step.counts_changed {
             let changed = timeline.topics()?;
             for track in &mut tracks {
-                track.owners.carry_over(moment.group.topics(), &changed);
+                track.owners.carry_over(moment.group().topics(), &changed);
             }
-            moment.group = GroupBuilder::new(changed).finish();
+            moment.builder = GroupBuilder::new(changed);
         }
         if timeline.members().len() == 0 {
             moment.local.clear();
@@ -191,11 +191,11 @@ pub fn replay_planned(
         if timeline.members().len() == 0 || !step.rebalances {
             continue;
         }
-        moment = moment.next(&mut timeline);
+        moment.advance(&mut timeline);
         state.best.clear();
         for track in &mut tracks {
             if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut state)
-                && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
+                && row(result, Assigned { group: moment.group(), plan: &plan }).is_break()
             {
                 return Ok(());
             }
@@ -249,7 +249,7 @@ impl Assigned<'_> {
 
 /// The group at one moment. It is the same for all strategies.
 struct Moment {
-    group: Group,
+    builder: GroupBuilder,
     /// By member of the group, its identity over time; see [`Timeline`].
     identities: Vec<u32>,
     /// By identity, the member of the group; [`NONE`] for an absent one.
@@ -266,7 +266,7 @@ impl Moment {
     /// A group without members.
     fn new(topics: Topics) -> Self {
         Self {
-            group: GroupBuilder::new(topics).finish(),
+            builder: GroupBuilder::new(topics),
             identities: Vec::new(),
             local: Vec::new(),
             local_before: Vec::new(),
@@ -275,32 +275,32 @@ impl Moment {
         }
     }
 
-    /// The group at the next rebalance, in the memory of this one. O(identities + topics + subscriptions), and what a new count or
-    /// lag takes.
-    fn next(self, timeline: &mut Timeline<'_>) -> Self {
-        let Self { group, mut identities, local: local_before, local_before: mut local, mut stayed, mut subscribed } =
-            self;
-        let mut builder = GroupBuilder::reuse(group);
-        timeline.fill_lags(&mut builder);
+    fn group(&self) -> &Group {
+        self.builder.group()
+    }
+
+    /// Goes on to the next rebalance, in the same memory. O(identities + topics + subscriptions), and what a new count or lag takes.
+    fn advance(&mut self, timeline: &mut Timeline<'_>) {
+        let Self { builder, identities, local, local_before, stayed, subscribed } = self;
+        builder.clear_members();
+        timeline.fill_lags(builder);
+        builder.bare_members(timeline.members().map(|member| (member.id, member.instance_id, &*member.topics)));
+        std::mem::swap(local, local_before);
         local.clear();
         local.resize(timeline.identities(), NONE);
         identities.clear();
-        for member in timeline.members() {
-            let subscription = builder.subscription(&member.topics);
-            local[member.identity as usize] = identities.len() as u32;
-            identities.push(member.identity);
-            builder.member(member.id, subscription).instance_id(member.instance_id).finish();
-        }
         stayed.clear();
-        let was_there = |&each: &u32| local_before.get(each as usize).is_some_and(|&member| member != NONE);
-        stayed.extend(identities.iter().map(was_there));
-        let group = builder.finish();
+        for (member, present) in (0u32..).zip(timeline.members()) {
+            local[present.identity as usize] = member;
+            identities.push(present.identity);
+            stayed.push(local_before.get(present.identity as usize).is_some_and(|&before| before != NONE));
+        }
+        let group = builder.group();
         subscribed.clear();
         subscribed.resize(group.topics().len(), false);
         for &topic in group.subscriptions().items() {
             subscribed[topic as usize] = true;
         }
-        Self { group, identities, local, local_before, stayed, subscribed }
     }
 }
 
@@ -342,7 +342,7 @@ impl Track {
         step: &HistoryStep,
         state: &mut ReplayState<'_, '_, impl FnMut() -> u64>,
     ) -> Option<(RebalanceOutcome, Plan)> {
-        let group = &moment.group;
+        let group = moment.group();
         if !step.counted {
             return self.without_counts(group, timeline, step);
         }
@@ -350,10 +350,11 @@ impl Track {
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             PlanSource::Strategy(index) => {
                 let strategy = state.strategies[index];
+                self.owners.renumber(moment);
                 let ownership = self.owners.ownership(moment, strategy.rules().cooperative());
                 let optimal = Strategy::Sticky(Objective::default()) == strategy
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
-                let needed = (!optimal).then(|| self.owners.moved(moment, state.best(group, &ownership)));
+                let needed = (!optimal).then(|| self.owners.moved(state.best(group, &ownership)));
                 let start = (state.clock)();
                 let mut failed = None;
                 let outcome = match strategy {
@@ -376,13 +377,13 @@ impl Track {
                 let generation = step.generation?;
                 let (plan, error) = timeline.observed(generation, group)?;
                 self.generation = generation;
-                let needed = self.owners.moved(moment, state.best(group, &self.owners.ownership(moment, false)));
+                self.owners.renumber(moment);
+                let needed = self.owners.moved(state.best(group, &self.owners.ownership(moment, false)));
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };
         self.advance(rounds, &mut error);
         let (moved, changes) = self.owners.take(moment, &plan);
-        let counts = self.owners.counts(moment).collect();
         let ownerless_ms = match self.source {
             PlanSource::Strategy(index) => {
                 Some(state.intervals.ownerless(handover(state.strategies[index]), &changes).round() as u64)
@@ -390,7 +391,7 @@ impl Track {
             PlanSource::Observed => None,
         };
         let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
-        let figures = measure::figures(group, &moment.subscribed, &plan, counts, &moves);
+        let figures = measure::figures(group, &moment.subscribed, &plan, self.owners.sorted_counts(), &moves);
         let figures = Figures { loads, ..figures };
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }

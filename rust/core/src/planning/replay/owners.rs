@@ -6,16 +6,36 @@ use crate::planning::ownerless::Changes;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
+/// The owner of a partition whose owner has left the group.
+const ABSENT: u32 = NONE - 1;
+
+/// The owners by the last plan of a strategy.
 pub(super) struct Owners {
-    /// By flat partition, the identity of its owner; [`NONE`] without an owner.
+    /// By flat partition, the member of that plan; [`NONE`] without an owner. Between [`Owners::renumber`] and [`Owners::take`], the
+    /// same member in the present group, or [`ABSENT`].
     owner: Vec<u32>,
+    /// By member, its identity.
+    identities: Vec<u32>,
     /// By identity, the number of its partitions. It may end before an identity without partitions.
     counts: Vec<u32>,
+    memory: Memory,
+}
+
+/// Memory of each rebalance.
+#[derive(Default)]
+struct Memory {
+    /// By member of the last plan, its number in the present group, or [`ABSENT`].
+    numbers: Vec<u32>,
+    /// By member, whether it gives up a partition.
+    losing: Vec<bool>,
+    /// The numbers of partitions of the members, ascending.
+    sorted: Vec<u32>,
 }
 
 impl Owners {
     pub(super) fn new(partitions: usize) -> Self {
-        Self { owner: vec![NONE; partitions], counts: Vec::new() }
+        let owner = vec![NONE; partitions];
+        Self { owner, identities: Vec::new(), counts: Vec::new(), memory: Memory::default() }
     }
 
     /// Changes the partition counts of the same topics.
@@ -28,23 +48,50 @@ impl Owners {
         }
         self.owner = owner;
         self.counts.fill(0);
-        for &identity in self.owner.iter().filter(|identity| **identity != NONE) {
-            self.counts[identity as usize] += 1;
+        for &member in self.owner.iter().filter(|member| **member != NONE) {
+            self.counts[self.identities[member as usize] as usize] += 1;
         }
     }
 
+    /// Numbers the owners as the group of the moment does. A plan of that group must follow. O(partitions + members).
+    pub(super) fn renumber(&mut self, moment: &Moment) {
+        let Self { owner, identities, counts, memory: Memory { numbers, .. } } = self;
+        numbers.clear();
+        for &identity in &*identities {
+            let present = moment.local[identity as usize];
+            if present == NONE {
+                counts[identity as usize] = 0;
+            }
+            numbers.push(present.min(ABSENT));
+        }
+        for slot in owner {
+            *slot = numbers.get(*slot as usize).copied().unwrap_or(NONE);
+        }
+        identities.clone_from(&moment.identities);
+        counts.resize(moment.local.len(), 0);
+    }
+
     /// The number of partitions of each present member.
-    pub(super) fn counts<'a>(&'a self, moment: &'a Moment) -> impl Iterator<Item = u32> + 'a {
-        let count = |&identity: &u32| self.counts.get(identity as usize).copied().unwrap_or(0);
-        moment.identities.iter().map(count)
+    fn counts(&self) -> impl Iterator<Item = u32> {
+        self.identities.iter().map(|&identity| self.counts[identity as usize])
+    }
+
+    /// The numbers of partitions of the present members, ascending. O(members log members).
+    pub(super) fn sorted_counts(&mut self) -> &[u32] {
+        let mut sorted = std::mem::take(&mut self.memory.sorted);
+        sorted.clear();
+        sorted.extend(self.counts());
+        sorted.sort_unstable();
+        self.memory.sorted = sorted;
+        &self.memory.sorted
     }
 
     /// The ownership that the present members' claims would make: each claims exactly the partitions that it was given. With
     /// `held`, members also hold partitions of topics that they have left.
     pub(super) fn ownership(&self, moment: &Moment, held: bool) -> Ownership {
-        let group = &moment.group;
-        let local = |&identity: &u32| moment.local.get(identity as usize).copied().unwrap_or(NONE);
-        let mut owner: Vec<u32> = self.owner.iter().map(local).collect();
+        let group = moment.group();
+        let present = |&owner: &u32| if owner == ABSENT { NONE } else { owner };
+        let mut owner: Vec<u32> = self.owner.iter().map(present).collect();
         let held = if held { owner.clone() } else { Vec::new() };
         let one_subscription = group.subscriptions().len() == 1;
         for (topic, &subscribed) in (0u32..).zip(&moment.subscribed) {
@@ -60,60 +107,58 @@ impl Owners {
     }
 
     /// The partitions with an owner, present or not, that the plan gives to another member or to none.
-    pub(super) fn moved(&self, moment: &Moment, plan: &Plan) -> u64 {
-        let changes = |(&before, &after): (&u32, &u32)| {
-            before != NONE && (after == NONE || moment.identities[after as usize] != before)
-        };
-        self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
+    pub(super) fn moved(&self, plan: &Plan) -> u64 {
+        let pairs = self.owner.iter().zip(&plan.owner);
+        pairs.filter(|(before, after)| **before != NONE && before != after).count() as u64
     }
 
     /// The members of the plan become the owners. Returns [`Owners::moved`] of the plan, and its changes, for members and partitions.
     pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) -> (u64, Changes) {
         let stays = |member: u32| moment.stayed.get(member as usize) == Some(&true);
-        let mut losing = vec![false; moment.identities.len()];
         let (mut moved, mut changes) = (0, Changes::default());
-        self.counts.resize(moment.local.len(), 0);
         // Most partitions keep their owner, so all count as kept first. A member that left and is back joins anew, although its
         // partitions do not move.
-        for (&stayed, count) in moment.stayed.iter().zip(self.counts(moment)) {
+        for (&stayed, count) in moment.stayed.iter().zip(self.counts()) {
             let kept = if stayed { &mut changes.held } else { &mut changes.taken_by_joining };
             *kept += u64::from(count);
         }
-        for (slot, &after) in self.owner.iter_mut().zip(&plan.owner) {
-            let identity = moment.identities.get(after as usize).copied().unwrap_or(NONE);
-            if *slot == identity {
+        let Self { owner, identities, counts, memory: Memory { losing, .. } } = self;
+        losing.clear();
+        losing.resize(identities.len(), false);
+        let identity = |member: u32| identities.get(member as usize).map(|&identity| identity as usize);
+        for (slot, &after) in owner.iter_mut().zip(&plan.owner) {
+            if *slot == after {
                 continue;
             }
-            let before = std::mem::replace(slot, identity);
-            let mut source = NONE;
-            if before != NONE {
-                moved += 1;
-                self.counts[before as usize] -= 1;
-                source = moment.local[before as usize];
+            let before = std::mem::replace(slot, after);
+            moved += u64::from(before != NONE);
+            let source = identity(before);
+            if let Some(source) = source {
+                counts[source] -= 1;
             }
-            if after != NONE {
-                self.counts[identity as usize] += 1;
+            if let Some(after) = identity(after) {
+                counts[after] += 1;
             }
-            if stays(source) {
+            if stays(before) {
                 if after == NONE {
                     changes.held -= 1;
                 } else {
                     changes.given_up += 1;
-                    losing[source as usize] = true;
+                    losing[before as usize] = true;
                 }
                 continue;
             }
-            changes.taken_by_joining -= u64::from(source != NONE);
+            changes.taken_by_joining -= u64::from(source.is_some());
             if stays(after) {
                 changes.taken += 1;
             } else if after != NONE {
                 changes.taken_by_joining += 1;
             }
         }
-        let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count() as u32;
-        let staying = count(&moment.stayed);
+        let number = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count() as u32;
+        let staying = number(&moment.stayed);
         let joining = moment.stayed.len() as u32 - staying;
-        (moved, Changes { staying, losing: count(&losing), joining, ..changes })
+        (moved, Changes { staying, losing: number(losing), joining, ..changes })
     }
 }
 
