@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Fields};
 use kafka_assignors_core::protocol::Utf8;
 use kafka_assignors_core::protocol::topic_partitions::Numbers;
 
-use super::super::field;
+use super::field;
 
 /// The expected length of a group or topic name. It is only the initial capacity: the columns grow.
 const NAME_BYTES: usize = 24;

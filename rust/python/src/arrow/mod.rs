@@ -3,6 +3,7 @@
 //! `pyo3-arrow` imports and exports; this module contains no unsafe code. The schema of a batch is checked once. The
 //! buffers are not trusted: offsets and texts are checked before they are used. A bad text is an error of its row only.
 
+mod columns;
 mod histories;
 mod offsets_topic;
 mod outcomes;
@@ -74,22 +75,51 @@ fn bounds(lists: &ListArray, at: usize) -> Result<Range<usize>, String> {
     if lists.is_null(at) {
         return Ok(0..0);
     }
-    let place = |at: usize| lists.value_offsets().get(at).and_then(|&offset| usize::try_from(offset).ok());
-    match (place(at), place(at + 1)) {
-        (Some(start), Some(end)) if start <= end && end <= lists.values().len() => Ok(start..end),
-        _ => Err(format!("list {at} has offsets outside of its items")),
-    }
+    span(lists.value_offsets(), at)
+        .filter(|span| span.start <= span.end && span.end <= lists.values().len())
+        .ok_or_else(|| format!("list {at} has offsets outside of its items"))
 }
 
-/// A text; `None` for a null.
-fn text(texts: &StringArray, at: usize) -> Result<Option<&str>, String> {
-    if texts.is_null(at) {
-        return Ok(None);
+/// The offsets of a list or text. `None` if one of them is missing or negative.
+fn span(offsets: &[i32], at: usize) -> Option<Range<usize>> {
+    let [start, end] = *offsets.get(at..)?.first_chunk()?;
+    Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+}
+
+/// A column of texts.
+#[derive(Clone, Copy)]
+struct TextColumn<'a> {
+    array: &'a StringArray,
+    /// The bytes of all texts, and the offset of the first one. Empty if some of them are not valid UTF-8.
+    valid: (&'a str, usize),
+}
+
+impl<'a> TextColumn<'a> {
+    /// O(bytes): the texts are checked together, and one by one only if this fails.
+    fn new(array: &'a StringArray) -> Self {
+        let offsets = array.value_offsets();
+        let end = |offset: Option<&i32>| offset.and_then(|&offset| usize::try_from(offset).ok());
+        let range = end(offsets.first()).zip(end(offsets.last())).map(|(start, end)| start..end);
+        let all = range.and_then(|range| Some((array.value_data().get(range.clone())?, range.start)));
+        let valid = all.and_then(|(bytes, start)| Some((std::str::from_utf8(bytes).ok()?, start)));
+        Self { array, valid: valid.unwrap_or_default() }
     }
-    let place = |at: usize| texts.value_offsets().get(at).and_then(|&offset| usize::try_from(offset).ok());
-    let range = place(at).zip(place(at + 1)).map(|(start, end)| start..end);
-    let bytes = range.and_then(|range| texts.value_data().get(range)).ok_or("has offsets outside of its bytes")?;
-    std::str::from_utf8(bytes).map(Some).map_err(|_| "is not valid UTF-8".to_owned())
+
+    /// A text; `None` for a null.
+    fn get(self, at: usize) -> Result<Option<&'a str>, String> {
+        if self.array.is_null(at) {
+            return Ok(None);
+        }
+        let range = span(self.array.value_offsets(), at);
+        let (all, first) = self.valid;
+        let inside = |offset: usize| offset.wrapping_sub(first);
+        if let Some(text) = range.as_ref().and_then(|range| all.get(inside(range.start)..inside(range.end))) {
+            return Ok(Some(text));
+        }
+        let bytes = range.and_then(|range| self.array.value_data().get(range));
+        let bytes = bytes.ok_or("has offsets outside of its bytes")?;
+        std::str::from_utf8(bytes).map(Some).map_err(|_| "is not valid UTF-8".to_owned())
+    }
 }
 
 /// A column whose values are lists of structs.
@@ -125,8 +155,8 @@ impl<'a> Rows<'a> {
         self.items.column(field).as_primitive()
     }
 
-    fn texts(&self, field: usize) -> &'a StringArray {
-        self.items.column(field).as_string()
+    fn texts(&self, field: usize) -> TextColumn<'a> {
+        TextColumn::new(self.items.column(field).as_string())
     }
 
     fn lists(&self, field: usize) -> &'a ListArray {
@@ -150,12 +180,12 @@ impl<'a> Item<'a> {
         self.optional_number(array).ok_or_else(|| self.problem(field, "is null"))
     }
 
-    fn optional_text<'b>(self, texts: &'b StringArray, field: &str) -> Result<Option<&'b str>, String> {
-        text(texts, self.at).map_err(|error| self.problem(field, &error))
+    fn optional_text<'b>(self, texts: TextColumn<'b>, field: &str) -> Result<Option<&'b str>, String> {
+        texts.get(self.at).map_err(|error| self.problem(field, &error))
     }
 
     /// A field that must not be null.
-    fn text<'b>(self, texts: &'b StringArray, field: &str) -> Result<&'b str, String> {
+    fn text<'b>(self, texts: TextColumn<'b>, field: &str) -> Result<&'b str, String> {
         self.optional_text(texts, field)?.ok_or_else(|| self.problem(field, "is null"))
     }
 

@@ -1,6 +1,5 @@
 //! Decodes records of `__consumer_offsets` into a row for each record, with the rows of its tables in lists.
 
-mod columns;
 mod items;
 mod tables;
 

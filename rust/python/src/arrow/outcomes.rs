@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder};
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type};
+use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use kafka_assignors_core::planning::replay::{Figures, RebalanceCause, RebalanceOutcome};
 
+use super::columns::{Column, Texts};
 use super::histories::Key;
 use super::{field, list};
 
@@ -19,13 +22,30 @@ fn made(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch, Strin
     RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| error.to_string())
 }
 
+fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: &Option<NullBuffer>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values.into(), valid.clone()))
+}
+
 /// Rows of the table `rebalances`.
-#[derive(Default)]
 pub(super) struct Rebalances {
-    texts: [StringBuilder; 5],
-    ints: [Int32Builder; 7],
-    longs: [Int64Builder; 8],
-    doubles: [Float64Builder; 4],
+    texts: [Texts; 5],
+    ints: [Vec<i32>; 7],
+    longs: [Vec<i64>; 8],
+    doubles: [Vec<f64>; 4],
+    /// The rows that are a rebalance, those with figures, with weighted loads, and with a time without owner. Numbers of other
+    /// rows are null.
+    replayed: NullBufferBuilder,
+    measured: NullBufferBuilder,
+    weighed: NullBufferBuilder,
+    timed: NullBufferBuilder,
+}
+
+impl Default for Rebalances {
+    fn default() -> Self {
+        let [replayed, measured, weighed, timed] = [(); 4].map(|()| NullBufferBuilder::new(0));
+        let (texts, ints, longs, doubles) = Default::default();
+        Self { texts, ints, longs, doubles, replayed, measured, weighed, timed }
+    }
 }
 
 impl Rebalances {
@@ -65,81 +85,72 @@ impl Rebalances {
             RebalanceCause::Partitions => "partitions",
         };
         self.push_texts([cluster, group_id, Some(label), Some(cause), row.error.as_deref()]);
-        self.ints[0].append_value(row.generation);
-        self.longs[0].append_value(row.seq);
-        self.longs[1].append_value(row.ts);
-        let Some(Figures {
-            members,
-            partitions,
-            assigned,
-            min_count,
-            max_count,
-            balance_score,
-            moved,
-            moved_needed,
-            max_lag,
-            mean_lag,
-            lag_skew,
-            copartition_violations,
-            ownerless_ms,
-            loads,
-        }) = row.figures
-        else {
-            self.ints[1..].iter_mut().for_each(Int32Builder::append_null);
-            self.longs[2..].iter_mut().for_each(Int64Builder::append_null);
-            return self.doubles.iter_mut().for_each(Float64Builder::append_null);
-        };
-        let counts = [members, partitions, assigned, min_count, max_count, copartition_violations];
-        for (column, count) in self.ints[1..].iter_mut().zip(counts) {
-            column.append_value(fit(count, i32::MAX));
-        }
-        let longs = [
-            fit(balance_score, i64::MAX),
-            fit(moved, i64::MAX),
-            fit(moved_needed, i64::MAX),
-            fit(max_lag, i64::MAX),
-            fit(row.kernel_ns, i64::MAX),
-        ];
-        for (column, value) in self.longs[2..].iter_mut().zip(longs) {
-            column.append_value(value);
-        }
-        self.longs[7].append_option(ownerless_ms.map(|sum| fit(sum, i64::MAX)));
-        let (worst, bound) = loads.map(|loads| (loads.worst, loads.bound)).unzip();
-        for (column, value) in self.doubles.iter_mut().zip([Some(mean_lag), Some(lag_skew), worst, bound]) {
-            column.append_option(value);
-        }
+        self.replayed.append_non_null();
+        self.push_numbers(row.generation, [row.seq, row.ts], row.kernel_ns, row.figures.as_ref());
     }
 
     /// Adds a row without figures: the group could not be replayed because of `error`, or was not replayed.
     pub(super) fn push_error(&mut self, [cluster, group_id]: Key<'_>, error: Option<&str>) {
         self.push_texts([cluster, group_id, None, None, error]);
-        self.ints.iter_mut().for_each(Int32Builder::append_null);
-        self.longs.iter_mut().for_each(Int64Builder::append_null);
-        self.doubles.iter_mut().for_each(Float64Builder::append_null);
+        self.replayed.append_null();
+        self.push_numbers(0, [0, 0], 0, None);
+    }
+
+    fn push_numbers(&mut self, generation: i32, [seq, ts]: [i64; 2], kernel_ns: u64, figures: Option<&Figures>) {
+        self.measured.append(figures.is_some());
+        let figures = figures.copied().unwrap_or_default();
+        let Figures { members, partitions, assigned, min_count, max_count, copartition_violations, .. } = figures;
+        let counts = [members, partitions, assigned, min_count, max_count, copartition_violations];
+        let [generations, columns @ ..] = &mut self.ints;
+        generations.push(generation);
+        for (column, count) in columns.iter_mut().zip(counts) {
+            column.push(fit(count, i32::MAX));
+        }
+        let longs = [
+            seq,
+            ts,
+            fit(figures.balance_score, i64::MAX),
+            fit(figures.moved, i64::MAX),
+            fit(figures.moved_needed, i64::MAX),
+            fit(figures.max_lag, i64::MAX),
+            fit(kernel_ns, i64::MAX),
+            fit(figures.ownerless_ms.unwrap_or(0), i64::MAX),
+        ];
+        for (column, value) in self.longs.iter_mut().zip(longs) {
+            column.push(value);
+        }
+        self.timed.append(figures.ownerless_ms.is_some());
+        let (worst, bound) = figures.loads.map_or((0.0, 0.0), |loads| (loads.worst, loads.bound));
+        for (column, value) in self.doubles.iter_mut().zip([figures.mean_lag, figures.lag_skew, worst, bound]) {
+            column.push(value);
+        }
+        self.weighed.append(figures.loads.is_some());
     }
 
     fn push_texts(&mut self, values: [Option<&str>; 5]) {
         for (column, value) in self.texts.iter_mut().zip(values) {
-            column.append_option(value);
+            column.push_option(value);
         }
     }
 
     pub(super) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, String> {
-        let [cluster, group_id, label, cause, error] =
-            self.texts.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [generation, members, partitions, assigned, min_count, max_count, violations] =
-            self.ints.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [seq, ts, balance_score, moved, moved_needed, max_lag, kernel_ns, ownerless_ms] =
-            self.longs.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [mean_lag, lag_skew, worst_load, load_bound] =
-            self.doubles.map(|mut column| Arc::new(column.finish()) as ArrayRef);
+        let [cluster, group_id, label, cause, error] = self.texts.map(Column::finish);
+        let [replayed, measured, weighed, timed] =
+            [self.replayed, self.measured, self.weighed, self.timed].map(NullBufferBuilder::build);
+        let [generation, ints @ ..] = self.ints;
+        let [members, partitions, assigned, min_count, max_count, violations] =
+            ints.map(|column| numbers::<Int32Type>(column, &measured));
+        let [seq, ts, longs @ .., ownerless_ms] = self.longs;
+        let [balance_score, moved, moved_needed, max_lag, kernel_ns] =
+            longs.map(|column| numbers::<Int64Type>(column, &measured));
+        let [mean_lag, lag_skew, worst_load, load_bound] = self.doubles;
         let columns = vec![
             cluster,
             group_id,
             label,
-            seq,
-            ts,
-            generation,
+            numbers::<Int64Type>(seq, &replayed),
+            numbers::<Int64Type>(ts, &replayed),
+            numbers::<Int32Type>(generation, &replayed),
             cause,
             members,
             partitions,
@@ -150,14 +161,14 @@ impl Rebalances {
             moved,
             moved_needed,
             max_lag,
-            mean_lag,
-            lag_skew,
-            worst_load,
-            load_bound,
+            numbers::<Float64Type>(mean_lag, &measured),
+            numbers::<Float64Type>(lag_skew, &measured),
+            numbers::<Float64Type>(worst_load, &weighed),
+            numbers::<Float64Type>(load_bound, &weighed),
             violations,
             kernel_ns,
             error,
-            ownerless_ms,
+            numbers::<Int64Type>(ownerless_ms, &timed),
         ];
         made(schema, columns)
     }
@@ -166,9 +177,9 @@ impl Rebalances {
 /// Rows of the table `assignments`.
 #[derive(Default)]
 pub(super) struct AssignmentRows {
-    texts: [StringBuilder; 5],
-    longs: [Int64Builder; 2],
-    generations: Int32Builder,
+    texts: [Texts; 5],
+    longs: [Vec<i64>; 2],
+    generations: Vec<i32>,
     partitions: Vec<i32>,
     ends: Vec<usize>,
 }
@@ -200,11 +211,11 @@ impl AssignmentRows {
     ) {
         let texts = [cluster, group_id, Some(label), Some(member_id), Some(topic)];
         for (column, value) in self.texts.iter_mut().zip(texts) {
-            column.append_option(value);
+            column.push_option(value);
         }
-        self.longs[0].append_value(row.seq);
-        self.longs[1].append_value(row.ts);
-        self.generations.append_value(row.generation);
+        self.longs[0].push(row.seq);
+        self.longs[1].push(row.ts);
+        self.generations.push(row.generation);
         self.partitions.extend_from_slice(numbers);
         self.ends.push(self.partitions.len());
     }
@@ -214,11 +225,10 @@ impl AssignmentRows {
         self.ends.len() + self.partitions.len()
     }
 
-    pub(super) fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch, String> {
-        let [cluster, group_id, label, member_id, topic] =
-            self.texts.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [seq, ts] = self.longs.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let generation = Arc::new(self.generations.finish()) as ArrayRef;
+    pub(super) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, String> {
+        let [cluster, group_id, label, member_id, topic] = self.texts.map(Column::finish);
+        let [seq, ts] = self.longs.map(|column| numbers::<Int64Type>(column, &None));
+        let generation = self.generations.finish();
         let mut lists = ListBuilder::new(Int32Builder::with_capacity(self.partitions.len()))
             .with_field(field("element", DataType::Int32));
         let mut start = 0;

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
 use super::check_schema;
-use super::histories::{self, Histories};
+use super::histories::{self, Histories, Keys};
 use super::outcomes::{AssignmentRows, Rebalances};
 use crate::custom::plan_with;
 use crate::errors::{OptionError, TableError};
@@ -129,9 +129,9 @@ impl Replay {
     /// export.
     fn floor<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.checked(batch)?;
-        let mut rows = Rebalances::default();
+        let (keys, mut rows) = (Keys::new(&batch), Rebalances::default());
         for row in 0..batch.num_rows() {
-            rows.push_error(histories::key(&batch, row).0, None);
+            rows.push_error(keys.of(row).0, None);
         }
         PyRecordBatch::new(rows.finish(&self.rebalances).map_err(TableError::new_err)?).into_pyarrow(py)
     }
@@ -205,10 +205,10 @@ fn nanoseconds() -> impl FnMut() -> u64 {
 
 fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let mut rows = Rebalances::default();
-    let histories = Histories::new(batch);
+    let (keys, histories) = (Keys::new(batch), Histories::new(batch));
+    let mut topics = Vec::new();
     for row in 0..batch.num_rows() {
-        let (key, named) = histories::key(batch, row);
-        let mut topics = Vec::new();
+        let (key, named) = keys.of(row);
         let history = match named {
             Ok(()) => histories.read(row, &mut topics),
             Err(error) => Err(error),
@@ -238,10 +238,10 @@ fn assignments(
     sender: &SyncSender<Result<RecordBatch, String>>,
 ) {
     let mut rows = AssignmentRows::default();
-    let histories = Histories::new(batch);
+    let (keys, histories) = (Keys::new(batch), Histories::new(batch));
+    let mut topics = Vec::new();
     for row in 0..batch.num_rows() {
-        let (key, named) = histories::key(batch, row);
-        let mut topics = Vec::new();
+        let (key, named) = keys.of(row);
         if named.is_err() {
             continue;
         }

@@ -9,8 +9,8 @@ use kafka_assignors_core::offsets_topic::{
     AssignmentRow, Held, Matches, MemberRecord, Record, RejectReason, Rejected, TopicNameOrId, topic_id_characters,
 };
 
+use super::super::columns::{Claimed, Column, ListEnds, Lists, Texts, claimed_fields, full_list};
 use super::super::field;
-use super::columns::{Claimed, Column, ListEnds, Lists, Texts, claimed_fields, full_list};
 use super::{Optional, Settings};
 
 /// A column without nulls. Spark checks each value of any other column for a null.

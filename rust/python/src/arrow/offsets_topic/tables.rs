@@ -13,8 +13,8 @@ use arrow_schema::{DataType, Fields, Schema};
 use kafka_assignors_core::offsets_topic::{Commit, EventKind, Record, Row, topic_id_characters};
 use kafka_assignors_core::protocol::Utf8;
 
+use super::super::columns::{Column, ListEnds, Texts, full_list};
 use super::super::field;
-use super::columns::{Column, ListEnds, Texts, full_list};
 use super::items::{Assignments, Matched, Members, Named, PerRecord, Rejections, in_order, structs, text};
 use super::{Optional, Part, Records, Settings};
 
