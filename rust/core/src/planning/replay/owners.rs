@@ -18,12 +18,12 @@ pub(super) struct Owners {
     identities: Vec<u32>,
     /// By identity, the number of its partitions. It may end before an identity without partitions.
     counts: Vec<u32>,
-    memory: Memory,
+    memory: RebalanceMemory,
 }
 
-/// Memory of each rebalance.
+/// Memory that each rebalance uses anew.
 #[derive(Default)]
-struct Memory {
+struct RebalanceMemory {
     /// By member of the last plan, its number in the present group, or [`ABSENT`].
     numbers: Vec<u32>,
     /// By member, whether it gives up a partition.
@@ -35,7 +35,7 @@ struct Memory {
 impl Owners {
     pub(super) fn new(partitions: usize) -> Self {
         let owner = vec![NONE; partitions];
-        Self { owner, identities: Vec::new(), counts: Vec::new(), memory: Memory::default() }
+        Self { owner, identities: Vec::new(), counts: Vec::new(), memory: RebalanceMemory::default() }
     }
 
     /// Changes the partition counts of the same topics.
@@ -55,7 +55,7 @@ impl Owners {
 
     /// Numbers the owners as the group of the moment does. A plan of that group must follow. O(partitions + members).
     pub(super) fn renumber(&mut self, moment: &Moment) {
-        let Self { owner, identities, counts, memory: Memory { numbers, .. } } = self;
+        let Self { owner, identities, counts, memory: RebalanceMemory { numbers, .. } } = self;
         numbers.clear();
         for &identity in &*identities {
             let present = moment.local[identity as usize];
@@ -122,7 +122,7 @@ impl Owners {
             let kept = if stayed { &mut changes.held } else { &mut changes.taken_by_joining };
             *kept += u64::from(count);
         }
-        let Self { owner, identities, counts, memory: Memory { losing, .. } } = self;
+        let Self { owner, identities, counts, memory: RebalanceMemory { losing, .. } } = self;
         losing.clear();
         losing.resize(identities.len(), false);
         let identity = |member: u32| identities.get(member as usize).map(|&identity| identity as usize);
