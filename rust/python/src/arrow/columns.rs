@@ -1,4 +1,4 @@
-//! Builders of the tables' columns of texts and lists.
+//! Columns of texts and lists, while they grow.
 //!
 //! They append to plain vectors, and Arrow checks a whole column when it is finished. Arrow's own builders take a `str`,
 //! so that each name would be checked alone, and grow three buffers for each value.
@@ -115,7 +115,8 @@ impl Column for Texts {
 
     fn finish(mut self) -> ArrayRef {
         self.append_nulls();
-        // This panics for no content: only UTF-8 is pushed, and batches end long before 2 GiB of texts.
+        // This panics for no content, since only UTF-8 is pushed, but for 2 GiB of texts. The decoder's batches end long before, and
+        // a replay's batches of that size would not fit into a worker's memory.
         Arc::new(StringArray::new(self.offsets.finish(), self.bytes.into(), self.valid.build()))
     }
 }

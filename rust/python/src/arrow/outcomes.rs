@@ -22,6 +22,7 @@ fn made(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch, Strin
     RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| error.to_string())
 }
 
+/// A column of numbers. Those of the rows that are not `valid` are null.
 fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: &Option<NullBuffer>) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(values.into(), valid.clone()))
 }
@@ -32,11 +33,13 @@ pub(super) struct Rebalances {
     ints: [Vec<i32>; 7],
     longs: [Vec<i64>; 8],
     doubles: [Vec<f64>; 4],
-    /// The rows that are a rebalance, those with figures, with weighted loads, and with a time without owner. Numbers of other
-    /// rows are null.
+    /// Whether a row is a rebalance; if not, all its numbers are null.
     replayed: NullBufferBuilder,
+    /// Whether a row has figures.
     measured: NullBufferBuilder,
+    /// Whether a row has weighted loads.
     weighed: NullBufferBuilder,
+    /// Whether a row has a time without owners.
     timed: NullBufferBuilder,
 }
 
