@@ -273,12 +273,19 @@ def test_rebalances_without_known_counts_have_no_figures_and_one_error() -> None
 def test_bytes_that_are_no_text_and_offsets_beyond_the_end_cost_their_group_only() -> None:
     """No correct writer produces such bytes. Such arrays cannot be built from Python values."""
     good = batch({"a": drawn(1), "b": drawn(2), "c": drawn(3)})
-    offsets = pyarrow.array([0, 1, 2, 3], pyarrow.int32()).buffers()[1]
-    names = pyarrow.Array.from_buffers(pyarrow.string(), 3, [None, offsets, pyarrow.py_buffer(b"a\xffc")])
     replay = _core.Replay(kernel_options(["sticky"]))
-    found = replay.run(good.set_column(1, "group_id", names)).to_pylist()
-    assert [row["error"] for row in found if row["group_id"] is None] == ["group_id is not valid UTF-8"]
-    assert {row["group_id"] for row in found} == {"a", None, "c"}
+    # In the last two cases all bytes together are valid UTF-8, but a text ends within a character.
+    for text, ends, known in (
+        (b"a\xffc", [0, 1, 2, 3], {"a", "c"}),
+        ("aéc".encode(), [0, 1, 2, 4], {"a"}),
+        ("aé".encode(), [0, 2, 3, 3], {""}),
+    ):
+        offsets = pyarrow.array(ends, pyarrow.int32()).buffers()[1]
+        names = pyarrow.Array.from_buffers(pyarrow.string(), 3, [None, offsets, pyarrow.py_buffer(text)])
+        found = replay.run(good.set_column(1, "group_id", names)).to_pylist()
+        errors = {row["error"] for row in found if row["group_id"] is None}
+        assert errors == {"group_id is not valid UTF-8"}, text
+        assert {row["group_id"] for row in found if row["error"] is None} == known, text
 
     events = good.column("events")
     offsets = events.offsets.to_pylist()
