@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from confluent_kafka import KafkaError, KafkaException
+
 from support.broker import _CONTROLLER, ApacheKafka, Kafka, _free_ports, _PortTakenError
 
 if TYPE_CHECKING:
@@ -64,7 +66,13 @@ class Cluster(Kafka):
             time.sleep(0.1)
 
     def _is_in_order(self, alive: int) -> bool:
-        metadata = self.admin.list_topics(timeout=_TIMEOUT)
+        try:
+            metadata = self.admin.list_topics(timeout=_TIMEOUT)
+        except KafkaException as error:
+            # A broker that has just started may answer before it knows any broker, itself included.
+            if error.args[0].code() == KafkaError._PARTIAL:
+                return False
+            raise
         partitions = [each for topic in metadata.topics.values() for each in topic.partitions.values()]
         return len(metadata.brokers) == alive and all(
             each.leader in metadata.brokers and len(each.isrs) == alive for each in partitions
