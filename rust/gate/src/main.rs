@@ -10,6 +10,7 @@ mod grouped;
 mod replayed;
 
 use std::hint::black_box;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use grouped::Size;
@@ -19,8 +20,10 @@ use kafka_assignors_core::planning::group::{Group, TopicSpec, Topics};
 use kafka_assignors_core::planning::lag::{Keep, Options, Scope};
 use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment};
 use kafka_assignors_core::planning::objective::Objective;
+use kafka_assignors_core::planning::ownerless::Intervals;
+use kafka_assignors_core::planning::ownership::Ownership;
 use kafka_assignors_core::planning::plan::Outcome;
-use kafka_assignors_core::planning::replay::{History, RebalanceOutcome, replay};
+use kafka_assignors_core::planning::replay::{Assigned, History, RebalanceOutcome, Replayer};
 use kafka_assignors_core::planning::restrictions::Restrictions;
 use kafka_assignors_core::planning::strategy::{Strategy, plan, plan_restricted, settle};
 use kafka_assignors_core::verify::verify_restricted;
@@ -64,11 +67,14 @@ fn counted(members: &[JoinedMember<'_>], topics: Topics, strategy: Strategy) -> 
 
 /// The only part of this program that the gate counts, where it counts a replay.
 #[inline(never)]
-fn counted_replay(history: History<'_>) -> u64 {
+fn counted_replay(replayer: &mut Replayer<'_>, history: History<'_>) -> u64 {
     let mut moved = 0;
-    let sticky = [Strategy::Sticky(Objective::default())];
-    let row = |row: RebalanceOutcome| moved += row.figures.map_or(0, |figures| figures.moved);
-    replay(history, &sticky, || 0, row).expect("a history that can be replayed");
+    let row = |row: RebalanceOutcome, _: Assigned<'_>| {
+        moved += row.figures.map_or(0, |figures| figures.moved);
+        ControlFlow::Continue(())
+    };
+    let mut planner = |_: usize, _: &Group, _: &Ownership| Err("sticky needs no planner".to_owned());
+    replayer.replay(history, || 0, &mut planner, row).expect("a history that can be replayed");
     moved
 }
 
@@ -138,9 +144,13 @@ fn count_decodings(path: &str) -> ExitCode {
 fn count_replays(rebalances: u32, partitions: u32, members: u32) -> ExitCode {
     let names = replayed::names(members);
     let mut copies = vec![replayed::history(&names, rebalances, partitions); CALLS];
+    let sticky = [Strategy::Sticky(Objective::default())];
+    let intervals = Intervals::default();
+    // As in a worker, all histories use the same memory.
+    let mut replayer = Replayer::new(&sticky, &intervals);
     report(|| {
         while let Some(history) = copies.pop() {
-            black_box(counted_replay(history));
+            black_box(counted_replay(&mut replayer, history));
         }
     });
     ExitCode::SUCCESS

@@ -28,7 +28,12 @@ impl Plan {
     #[must_use]
     pub fn loads(&self, members: usize) -> Vec<u32> {
         // The last place counts the partitions without an owner, so no branch depends on an owner.
-        let mut loads = vec![0; members + 1];
+        #[expect(
+            clippy::slow_vector_initialization,
+            reason = "glibc's calloc does not use the memory that a thread has just freed"
+        )]
+        let mut loads = Vec::with_capacity(members + 1);
+        loads.resize(members + 1, 0);
         for &owner in &self.owner {
             debug_assert!(owner == NONE || (owner as usize) < members, "{owner} is none of {members} members");
             loads[(owner as usize).min(members)] += 1;

@@ -11,9 +11,7 @@ use arrow_schema::{Schema, SchemaRef};
 use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::ownerless::Intervals;
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::replay::{
-    Assigned, History, PlanSource, Planned, RebalanceOutcome, replay_planned,
-};
+use kafka_assignors_core::planning::replay::{Assigned, History, PlanSource, Planned, RebalanceOutcome, Replayer};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -207,6 +205,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
     let mut rows = Rebalances::default();
     let (keys, histories) = (Keys::new(batch), Histories::new(batch));
     let mut topics = Vec::new();
+    let mut replayer = Replayer::new(&known.strategies, &known.intervals);
     for row in 0..batch.num_rows() {
         let (key, named) = keys.of(row);
         let history = match named {
@@ -219,8 +218,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
                 rows.push(key, known.label(&row), &row);
                 ControlFlow::Continue(())
             };
-            replay_planned(history, &known.strategies, &known.intervals, nanoseconds(), &mut planner, each)
-                .map_err(|error| error.to_string())
+            replayer.replay(history, nanoseconds(), &mut planner, each).map_err(|error| error.to_string())
         });
         if let Err(error) = replayed {
             rows.push_error(key, Some(&error));
@@ -240,6 +238,7 @@ fn assignments(
     let mut rows = AssignmentRows::default();
     let (keys, histories) = (Keys::new(batch), Histories::new(batch));
     let mut topics = Vec::new();
+    let mut replayer = Replayer::new(&known.strategies, &known.intervals);
     for row in 0..batch.num_rows() {
         let (key, named) = keys.of(row);
         if named.is_err() {
@@ -260,7 +259,7 @@ fn assignments(
         };
         // After an error, the rebalances before it stay in the output.
         let mut planner = |index, group: &Group, ownership: &Ownership| known.plan(index, group, ownership);
-        let _ = replay_planned(history, &known.strategies, &known.intervals, || 0, &mut planner, each);
+        let _ = replayer.replay(history, || 0, &mut planner, each);
         if !wanted {
             return;
         }

@@ -43,6 +43,12 @@ impl GroupBuilder {
         Self { group, known: HashTable::new(), scratch: Vec::new() }
     }
 
+    /// Begins a group of other topics, without members, in the same memory.
+    pub(crate) fn restart(&mut self, topics: Topics) {
+        self.clear_members();
+        self.group.topics = topics;
+    }
+
     /// Removes the members, and keeps the topics and the memory. A replay builds a group for each rebalance, and would spend a third
     /// of its instructions on memory.
     pub(crate) fn clear_members(&mut self) {

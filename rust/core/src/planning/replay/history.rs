@@ -1,6 +1,7 @@
 //! The history of a group, put in order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use hashbrown::HashMap;
 
@@ -116,8 +117,8 @@ pub(super) struct Present<'a> {
     pub(super) instance_id: &'a str,
     /// Its identity over time: the instance id of a static member, else the member id.
     pub(super) identity: u32,
-    /// Topic ids.
-    pub(super) topics: Vec<u32>,
+    /// Its topics: see [`Timeline::topics_of`].
+    topics: Range<usize>,
 }
 
 /// The history in order, and the place up to which it has been replayed.
@@ -127,6 +128,8 @@ pub(super) struct Timeline<'a> {
     /// All topics that a member ever subscribes to, sorted. Their places are their ids from the first step to the last.
     names: Vec<&'a str>,
     topic_ids: HashMap<&'a str, u32>,
+    /// The ids of the topics of all subscriptions so far, one after the other.
+    subscriptions: Vec<u32>,
     counts: Vec<i64>,
     /// By topic, whether its partition count is known.
     counted: Vec<bool>,
@@ -245,6 +248,7 @@ impl<'a> Timeline<'a> {
             counted: vec![false; names.len()],
             names,
             topic_ids,
+            subscriptions: Vec::new(),
             lags: HashMap::default(),
             identities: HashMap::default(),
             last_ids: Vec::new(),
@@ -301,6 +305,11 @@ impl<'a> Timeline<'a> {
         self.members.values()
     }
 
+    /// The ids of the topics to which a member subscribes, in the order of its event.
+    pub(super) fn topics_of(&self, member: &Present<'_>) -> &[u32] {
+        &self.subscriptions[member.topics.clone()]
+    }
+
     pub(super) fn has_observed(&self) -> bool {
         !self.history.observed.is_empty()
     }
@@ -340,11 +349,9 @@ impl<'a> Timeline<'a> {
             (self.counts[topic], self.counted[topic]) = (change.partitions, true);
             self.next_count += 1;
         }
-        let differs = |topic: &u32| before[*topic as usize] != self.counts[*topic as usize];
+        let differs = |topic: u32| before[topic as usize] != self.counts[topic as usize];
         let changed = before != self.counts;
-        let concerns = changed
-            && !self.history.counts_wait
-            && self.members.values().any(|member| member.topics.iter().any(differs));
+        let concerns = changed && !self.history.counts_wait && self.subscribed().any(differs);
         HistoryStep {
             seq: self.last_seq,
             ts,
@@ -441,7 +448,7 @@ impl<'a> Timeline<'a> {
 
     /// The topics to which present members subscribe; a topic comes as often as it has subscribers.
     fn subscribed(&self) -> impl Iterator<Item = u32> {
-        self.members.values().flat_map(|member| member.topics.iter().copied())
+        self.members.values().flat_map(|member| self.topics_of(member).iter().copied())
     }
 
     /// Whether the partition count of a subscribed topic is known; true if no member subscribes to a topic.
@@ -466,9 +473,15 @@ impl<'a> Timeline<'a> {
         if before != event.member_id && self.members.get(before).is_some_and(|member| member.identity == identity) {
             self.members.remove(before);
         }
-        let names = event.topics.iter().filter(|name| !name.is_empty());
-        let topics: Vec<u32> = names.map(|name| self.topic_ids[name]).collect();
-        unknown.extend(topics.iter().copied().filter(|&topic| !self.counted[topic as usize]));
+        let start = self.subscriptions.len();
+        for name in event.topics.iter().filter(|name| !name.is_empty()) {
+            let topic = self.topic_ids[name];
+            if !self.counted[topic as usize] {
+                unknown.insert(topic);
+            }
+            self.subscriptions.push(topic);
+        }
+        let topics = start..self.subscriptions.len();
         let present = Present { id: event.member_id, instance_id: event.instance_id, identity, topics };
         self.members.insert(event.member_id, present);
     }

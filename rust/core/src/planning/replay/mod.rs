@@ -134,7 +134,7 @@ pub fn replay_plans(
 ) -> Result<(), ReplayError> {
     let mut planner =
         |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()).into());
-    replay_planned(history, strategies, &Intervals::default(), clock, &mut planner, row)
+    Replayer::new(strategies, &Intervals::default()).replay(history, clock, &mut planner, row)
 }
 
 /// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or returns the reason why there is no plan.
@@ -155,53 +155,81 @@ impl From<Plan> for Planned {
     }
 }
 
-/// As [`replay_plans`], with the intervals on which the time without an owner depends, and the plans of the user's own
-/// assignors. Where there is no plan, the row has the reason as an error, and the figures of the sticky plan, as a leader would
-/// fall back to it.
+/// Replays histories one after the other, each with the same strategies.
 ///
-/// # Errors
-/// As [`replay`].
-pub fn replay_planned(
-    history: History<'_>,
-    strategies: &[Strategy],
-    intervals: &Intervals,
-    mut clock: impl FnMut() -> u64,
-    planner: &mut Planner<'_>,
-    mut row: impl FnMut(RebalanceOutcome, Assigned<'_>) -> ControlFlow<()>,
-) -> Result<(), ReplayError> {
-    let mut timeline = Timeline::new(history)?;
-    let mut moment = Moment::new(timeline.topics()?);
-    let sources =
-        (0..strategies.len()).map(PlanSource::Strategy).chain(timeline.has_observed().then_some(PlanSource::Observed));
-    let mut tracks: Vec<Track> = sources
-        .map(|source| Track { source, owners: Owners::new(moment.group().topics().partitions()), generation: 0 })
-        .collect();
-    let mut state = ReplayState { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
-    while let Some(step) = timeline.next_step() {
-        if step.counts_changed {
-            let changed = timeline.topics()?;
-            for track in &mut tracks {
-                track.owners.carry_over(moment.group().topics(), &changed);
-            }
-            moment.builder = GroupBuilder::new(changed);
-        }
-        if timeline.members().len() == 0 {
-            moment.local.clear();
-        }
-        if timeline.members().len() == 0 || !step.rebalances {
-            continue;
-        }
-        moment.advance(&mut timeline);
-        state.best.clear();
-        for track in &mut tracks {
-            if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut state)
-                && row(result, Assigned { group: moment.group(), plan: &plan }).is_break()
-            {
-                return Ok(());
-            }
-        }
+/// The groups and the owners of all of them use the same memory. A worker replays thousands of short histories, and would spend a
+/// tenth of its time on the allocation of that memory.
+pub struct Replayer<'a> {
+    strategies: &'a [Strategy],
+    intervals: &'a Intervals,
+    /// `None` before the first history.
+    moment: Option<Moment>,
+    /// By strategy; the last one is for the observed assignments.
+    tracks: Vec<Track>,
+}
+
+impl<'a> Replayer<'a> {
+    /// `intervals` are those on which the time without an owner depends.
+    #[must_use]
+    pub fn new(strategies: &'a [Strategy], intervals: &'a Intervals) -> Self {
+        let sources = (0..strategies.len()).map(PlanSource::Strategy).chain([PlanSource::Observed]);
+        let tracks = sources.map(|source| Track { source, owners: Owners::default(), generation: 0 }).collect();
+        Self { strategies, intervals, moment: None, tracks }
     }
-    Ok(())
+
+    /// As [`replay_plans`], with the plans of the user's own assignors. Where there is no plan, the row has the reason as an error,
+    /// and the figures of the sticky plan, as a leader would fall back to it.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn replay(
+        &mut self,
+        history: History<'_>,
+        mut clock: impl FnMut() -> u64,
+        planner: &mut Planner<'_>,
+        mut row: impl FnMut(RebalanceOutcome, Assigned<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ReplayError> {
+        let Self { strategies, intervals, moment, tracks } = self;
+        let mut timeline = Timeline::new(history)?;
+        let topics = timeline.topics()?;
+        let moment = match moment {
+            Some(moment) => {
+                moment.begin(topics);
+                moment
+            }
+            None => moment.insert(Moment::new(topics)),
+        };
+        let tracks = &mut tracks[..strategies.len() + usize::from(timeline.has_observed())];
+        for track in &mut *tracks {
+            track.begin(moment.group().topics().partitions());
+        }
+        let mut state = ReplayState { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
+        while let Some(step) = timeline.next_step() {
+            if step.counts_changed {
+                let changed = timeline.topics()?;
+                for track in &mut *tracks {
+                    track.owners.carry_over(moment.group().topics(), &changed);
+                }
+                moment.builder.restart(changed);
+            }
+            if timeline.members().len() == 0 {
+                moment.local.clear();
+            }
+            if timeline.members().len() == 0 || !step.rebalances {
+                continue;
+            }
+            moment.advance(&mut timeline);
+            state.best.clear();
+            for track in &mut *tracks {
+                if let Some((result, plan)) = track.rebalance(moment, &timeline, &step, &mut state)
+                    && row(result, Assigned { group: moment.group(), plan: &plan }).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A plan by names.
@@ -275,6 +303,12 @@ impl Moment {
         }
     }
 
+    /// Begins a history: a group without members.
+    fn begin(&mut self, topics: Topics) {
+        self.builder.restart(topics);
+        self.local.clear();
+    }
+
     fn group(&self) -> &Group {
         self.builder.group()
     }
@@ -284,17 +318,18 @@ impl Moment {
         let Self { builder, identities, local, local_before, stayed, subscribed } = self;
         builder.clear_members();
         timeline.fill_lags(builder);
-        builder.bare_members(timeline.members().map(|member| (member.id, member.instance_id, &*member.topics)));
         std::mem::swap(local, local_before);
         local.clear();
         local.resize(timeline.identities(), NONE);
         identities.clear();
         stayed.clear();
-        for (member, present) in (0u32..).zip(timeline.members()) {
-            local[present.identity as usize] = member;
+        builder.bare_members(timeline.members().enumerate().map(|(member, present)| {
+            let identity = present.identity as usize;
+            local[identity] = member as u32;
             identities.push(present.identity);
-            stayed.push(local_before.get(present.identity as usize).is_some_and(|&before| before != NONE));
-        }
+            stayed.push(local_before.get(identity).is_some_and(|&before| before != NONE));
+            (present.id, present.instance_id, timeline.topics_of(present))
+        }));
         let group = builder.group();
         subscribed.clear();
         subscribed.resize(group.topics().len(), false);
@@ -335,6 +370,12 @@ struct Track {
 }
 
 impl Track {
+    /// Begins a history: no partition has an owner, and no generation was formed.
+    fn begin(&mut self, partitions: usize) {
+        self.owners.begin(partitions);
+        self.generation = 0;
+    }
+
     fn rebalance(
         &mut self,
         moment: &Moment,

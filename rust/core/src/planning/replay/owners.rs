@@ -6,26 +6,28 @@ use crate::planning::ownerless::Changes;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
-/// The owner of a partition whose owner has left the group.
-const ABSENT: u32 = NONE - 1;
-
 /// The owners by the last plan of a strategy.
+#[derive(Default)]
 pub(super) struct Owners {
     /// By flat partition, the member of that plan; [`NONE`] without an owner. Between [`Owners::renumber`] and [`Owners::take`], the
-    /// same member in the present group, or [`ABSENT`].
+    /// same member in the present group; [`NONE`] also for one that has left.
     owner: Vec<u32>,
     /// By member, its identity.
     identities: Vec<u32>,
     /// By identity, the number of its partitions. It may end before an identity without partitions.
     counts: Vec<u32>,
+    /// Between [`Owners::renumber`] and [`Owners::take`], the number of partitions whose owner has left.
+    left: u64,
     memory: RebalanceMemory,
 }
 
 /// Memory that each rebalance uses anew.
 #[derive(Default)]
 struct RebalanceMemory {
-    /// By member of the last plan, its number in the present group, or [`ABSENT`].
+    /// By member of the last plan, its number in the present group, or [`NONE`].
     numbers: Vec<u32>,
+    /// The partitions that change their owner; behind them, places that are not used.
+    changed: Vec<u32>,
     /// By member, whether it gives up a partition.
     losing: Vec<bool>,
     /// The numbers of partitions of the members, ascending.
@@ -33,9 +35,12 @@ struct RebalanceMemory {
 }
 
 impl Owners {
-    pub(super) fn new(partitions: usize) -> Self {
-        let owner = vec![NONE; partitions];
-        Self { owner, identities: Vec::new(), counts: Vec::new(), memory: RebalanceMemory::default() }
+    /// Begins a history: no partition has an owner.
+    pub(super) fn begin(&mut self, partitions: usize) {
+        self.owner.clear();
+        self.owner.resize(partitions, NONE);
+        self.identities.clear();
+        self.counts.clear();
     }
 
     /// Changes the partition counts of the same topics.
@@ -55,14 +60,15 @@ impl Owners {
 
     /// Numbers the owners as the group of the moment does. A plan of that group must follow. O(partitions + members).
     pub(super) fn renumber(&mut self, moment: &Moment) {
-        let Self { owner, identities, counts, memory: RebalanceMemory { numbers, .. } } = self;
+        let Self { owner, identities, counts, left, memory: RebalanceMemory { numbers, .. } } = self;
         numbers.clear();
+        *left = 0;
         for &identity in &*identities {
             let present = moment.local[identity as usize];
             if present == NONE {
-                counts[identity as usize] = 0;
+                *left += u64::from(std::mem::take(&mut counts[identity as usize]));
             }
-            numbers.push(present.min(ABSENT));
+            numbers.push(present);
         }
         for slot in owner {
             *slot = numbers.get(*slot as usize).copied().unwrap_or(NONE);
@@ -90,8 +96,7 @@ impl Owners {
     /// `held`, members also hold partitions of topics that they have left.
     pub(super) fn ownership(&self, moment: &Moment, held: bool) -> Ownership {
         let group = moment.group();
-        let present = |&owner: &u32| if owner == ABSENT { NONE } else { owner };
-        let mut owner: Vec<u32> = self.owner.iter().map(present).collect();
+        let mut owner = self.owner.clone();
         let held = if held { owner.clone() } else { Vec::new() };
         let one_subscription = group.subscriptions().len() == 1;
         for (topic, &subscribed) in (0u32..).zip(&moment.subscribed) {
@@ -109,28 +114,38 @@ impl Owners {
     /// The partitions with an owner, present or not, that the plan gives to another member or to none.
     pub(super) fn moved(&self, plan: &Plan) -> u64 {
         let pairs = self.owner.iter().zip(&plan.owner);
-        pairs.filter(|(before, after)| **before != NONE && before != after).count() as u64
+        self.left + pairs.filter(|(before, after)| **before != NONE && before != after).count() as u64
     }
 
     /// The members of the plan become the owners. Returns [`Owners::moved`] of the plan, and its changes, for members and partitions.
     pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) -> (u64, Changes) {
         let stays = |member: u32| moment.stayed.get(member as usize) == Some(&true);
-        let (mut moved, mut changes) = (0, Changes::default());
+        let (mut moved, mut changes) = (self.left, Changes::default());
         // Most partitions keep their owner, so all count as kept first. A member that left and is back joins anew, although its
         // partitions do not move.
         for (&stayed, count) in moment.stayed.iter().zip(self.counts()) {
             let kept = if stayed { &mut changes.held } else { &mut changes.taken_by_joining };
             *kept += u64::from(count);
         }
-        let Self { owner, identities, counts, memory: RebalanceMemory { losing, .. } } = self;
+        let Self { owner, identities, counts, memory: RebalanceMemory { losing, changed, .. }, .. } = self;
         losing.clear();
         losing.resize(identities.len(), false);
         let identity = |member: u32| identities.get(member as usize).map(|&identity| identity as usize);
-        for (slot, &after) in owner.iter_mut().zip(&plan.owner) {
-            if *slot == after {
+        changed.resize(owner.len(), 0);
+        let mut many = 0;
+        for (start, (before, after)) in (0u32..).step_by(BLOCK).zip(owner.chunks(BLOCK).zip(plan.owner.chunks(BLOCK))) {
+            if before == after {
                 continue;
             }
-            let before = std::mem::replace(slot, after);
+            // The processor cannot predict which partitions change, so no branch depends on it.
+            for (partition, (before, after)) in (start..).zip(before.iter().zip(after)) {
+                changed[many] = partition;
+                many += usize::from(before != after);
+            }
+        }
+        for &partition in &changed[..many] {
+            let after = plan.owner[partition as usize];
+            let before = std::mem::replace(&mut owner[partition as usize], after);
             moved += u64::from(before != NONE);
             let source = identity(before);
             if let Some(source) = source {
@@ -161,6 +176,9 @@ impl Owners {
         (moved, Changes { staying, losing: number(losing), joining, ..changes })
     }
 }
+
+/// The number of partitions that are compared at once. In a large group, most blocks of this size do not change.
+const BLOCK: usize = 16;
 
 /// Removes the owners that do not subscribe to the topic.
 fn keep_subscribers(group: &Group, topic: u32, owners: &mut [u32]) {
