@@ -133,7 +133,8 @@ impl Owners {
         let identity = |member: u32| identities.get(member as usize).map(|&identity| identity as usize);
         changed.resize(owner.len(), 0);
         let mut many = 0;
-        for (start, (before, after)) in (0u32..).step_by(BLOCK).zip(owner.chunks(BLOCK).zip(plan.owner.chunks(BLOCK))) {
+        let block = if owner.len() < MANY_BLOCKS * BLOCK { owner.len().max(1) } else { BLOCK };
+        for (start, (before, after)) in (0u32..).step_by(block).zip(owner.chunks(block).zip(plan.owner.chunks(block))) {
             if before == after {
                 continue;
             }
@@ -177,8 +178,10 @@ impl Owners {
     }
 }
 
-/// The number of partitions that are compared at once. In a large group, most blocks of this size do not change.
+/// The number of partitions of a large group that are compared at once: most blocks of this size do not change.
 const BLOCK: usize = 16;
+/// A group is large if it has this many blocks. In a smaller one, most blocks change.
+const MANY_BLOCKS: usize = 16;
 
 /// Removes the owners that do not subscribe to the topic.
 fn keep_subscribers(group: &Group, topic: u32, owners: &mut [u32]) {
